@@ -1,0 +1,9 @@
+"""One experiment: the TOML file that decides what a run computes, and in which environment."""
+
+from __future__ import annotations
+
+from lab.experiment.fingerprint import fingerprint
+from lab.experiment.loading import Change, Declaration, Loaded, flat, load, names
+from lab.experiment.sections import Experiment, PartChoice
+
+__all__ = ["Change", "Declaration", "Experiment", "Loaded", "PartChoice", "fingerprint", "flat", "load", "names"]
