@@ -1,1 +1,70 @@
-"""Placeholder."""
+"""The `lab` command: which commands there are, and how an error reaches the person who typed one.
+
+A command is a function in a module of its own, `lab.cli.check:check`; a group is `group`, a `typer.Typer` made by
+`lab.cli.groups.new`, in the module of its name. Both import what they need inside the function, so that `lab --help`
+loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from lab.cli import failures
+from lab.cli.groups import Commands
+
+COMMANDS = ("run", "resume", "check", "compare", "report", "ui", "doctor")
+GROUPS = ("runs", "experiments", "data", "rentals", "plugins")
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"lab {version('llm-training-lab')}")
+        raise typer.Exit
+
+
+@app.callback()
+def lab(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Controlled LLM-training experiments: what one change does to loss, speed, memory and cost."""
+
+
+def _register() -> None:
+    for name in (*COMMANDS, *GROUPS):
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            continue
+        module = importlib.import_module(f"{__name__}.{name}")
+        if name in COMMANDS:
+            app.command(name)(getattr(module, name))
+        else:
+            app.add_typer(module.group, name=name)
+
+
+_register()
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the code that says how it ended."""
+    failures.survive_any_encoding()
+    try:
+        app(prog_name="lab")
+    except Exception as error:
+        sys.exit(failures.explain(error))
+    sys.exit(0)

@@ -1,0 +1,50 @@
+"""What a person sees when a command fails: what is wrong, then what to do; a traceback only when asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from lab.errors import LabError
+
+
+def survive_any_encoding() -> None:
+    """Let a terminal that cannot show a character show a stand-in instead of failing the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def explain(error: Exception) -> int:
+    """Say on standard error why the command failed, and return its exit code."""
+    debug = os.environ.get("LAB_DEBUG", "") not in ("", "0")
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, LabError):
+        _write(error.what, error.do)
+        return error.exit_code
+    if isinstance(error, OSError) and error.strerror:
+        _write(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        return 1
+    reason = ": ".join(filter(None, [f"{type(error).__name__}{_place(error)}", " ".join(str(error).split())]))
+    _write(
+        f"this is a bug in lab or in a plugin, not in what you typed: {reason}",
+        "" if debug else "Set LAB_DEBUG=1 to see the traceback, and report it with the command.",
+    )
+    return 1
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
+    path = Path(frames[-1].filename)
+    return f" in {path.parent.name}/{path.name}:{frames[-1].lineno}"
+
+
+def _write(what: str, do: str = "") -> None:
+    from lab.cli.output import error_line
+
+    error_line(what, do)

@@ -1,0 +1,59 @@
+"""Commands that plugins add by the entry-point group `lab.commands`: found by name, imported only when called."""
+
+from __future__ import annotations
+
+import traceback
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+
+from lab.errors import LabError
+from lab.hookspecs import COMMANDS_GROUP
+
+
+class BrokenCommand(LabError):
+    """A plugin's command cannot be loaded."""
+
+
+def find_command(name: str) -> Any:
+    """The command that a plugin registered as `name`, or None.
+
+    Raises `BrokenCommand` with the reason when it is registered but cannot be loaded.
+    """
+    found = list(entry_points(group=COMMANDS_GROUP, name=name))
+    if not found:
+        return None
+    if len(found) > 1:
+        owners = " and ".join(sorted({_owner(entry) for entry in found}))
+        raise BrokenCommand(f"Two plugins offer the command '{name}': {owners}.", "Uninstall one of them.")
+    return _loaded(found[0])
+
+
+def _loaded(entry: EntryPoint) -> Any:
+    try:
+        target = entry.load()
+        application = target if isinstance(target, typer.Typer) else _single(target)
+        command = typer.main.get_command(application)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin's module may do anything, SystemExit included
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        raise BrokenCommand(
+            f"The command '{entry.name}' of {_owner(entry)} cannot be loaded: {reason}",
+            "It is a plugin's; `lab plugins` lists what is installed.",
+        ) from error
+    command.name = entry.name
+    return command
+
+
+def _single(function: Any) -> typer.Typer:
+    if not callable(function):
+        raise TypeError(f"a command is a typer.Typer or a function, not {type(function).__name__}")
+    application = typer.Typer(rich_markup_mode=None, add_completion=False)
+    application.command()(function)
+    return application
+
+
+def _owner(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value

@@ -1,0 +1,47 @@
+"""How commands are grouped: a bare group lists, and the top level also finds the commands of plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class Listing(TyperGroup):
+    """A group whose `list` command may go unnamed: `lab runs --json` is `lab runs list --json`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the unnamed `list` in front of its options."""
+        asks_for_help = bool(args) and args[0] in ctx.help_option_names
+        if not asks_for_help and (not args or args[0].startswith("-")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+class Commands(TyperGroup):
+    """The top level: our commands, our groups, then what plugins add."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Our own command of this name, else a plugin's, which is imported here and not before."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        from lab.cli.foreign import find_command
+
+        return find_command(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Show commands, groups and the names that plugins add apart."""
+        own = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        groups = [(name, command) for name, command in own if isinstance(command, TyperGroup)]
+        single = [(name, command) for name, command in own if not isinstance(command, TyperGroup)]
+        for title, commands in (("Commands", single), ("Groups", groups)):
+            if commands:
+                with formatter.section(title):
+                    formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands])
+
+
+def new(help: str) -> typer.Typer:
+    """A group of commands with one line of help; its `list` command is also what the bare group does."""
+    return typer.Typer(cls=Listing, help=help, rich_markup_mode=None)

@@ -1,0 +1,81 @@
+"""What commands print with: tables and lines for people, JSON for programs. Rich is imported on first use.
+
+Results go to standard output; warnings and progress to standard error. Colour never carries meaning alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+PIPED_WIDTH = 10_000  # what goes to another program is neither wrapped nor cut
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that shows text as it is: no markup, no emoji codes, no guessed highlights."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+def show(*renderables: RenderableType) -> None:
+    """Print tables, texts or plain strings to standard output."""
+    out = console()
+    for renderable in renderables:
+        out.print(renderable)
+
+
+def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = ()) -> Table:
+    """A calm table: no lines, dim headers. Columns in `right` hold numbers; those in `whole` are never cut."""
+    from rich.table import Table
+
+    result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim", show_edge=False)
+    for name in columns:
+        result.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=name in whole,
+            overflow="fold",
+        )
+    return result
+
+
+def plain(value: object, style: str = "") -> Text:
+    """A cell or line from any value: `-` for None, and no control character that could repaint the terminal."""
+    from rich.text import Text
+
+    text = "-" if value is None else str(value)
+    return Text("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text), style=style)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document: models, dataclasses, paths and dates included, NaN and infinity as strings."""
+    from pydantic_core import to_json
+
+    sys.stdout.write(to_json(value, indent=2, inf_nan_mode="strings").decode() + "\n")
+
+
+def warn(text: str) -> None:
+    """Tell something that matters but stops nothing, on standard error."""
+    from rich.text import Text
+
+    console(stderr=True).print(Text("warning: ", style="yellow") + plain(text), soft_wrap=True)
+
+
+def error_line(what: str, do: str = "") -> None:
+    """Say what is wrong and what to do, on standard error."""
+    from rich.text import Text
+
+    err = console(stderr=True)
+    err.print(Text("Error: ", style="bold red") + plain(what), soft_wrap=True)
+    if do:
+        err.print(plain(do), soft_wrap=True)
