@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Rented machines, from intent to proven deletion, on any cloud that has a `Provider`."""
