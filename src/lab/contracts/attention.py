@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Plan = Any
-"""Whatever an attention prepares once a micro-batch from the segment starts (a mask, indices, the starts themselves)."""
+"""Whatever an attention prepares once a micro-batch from the segment starts: a mask, indices, the starts."""
 
 
 class Attention(Protocol):

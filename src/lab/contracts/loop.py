@@ -30,8 +30,10 @@ class LoopContext:
     loss: Loss | None
     tokens: Path | None
     """The folder of the prepared token cache, or None for an experiment without [data]."""
+    folder: Path
+    """The run directory: a part writes no file there but those that it adds as artifacts."""
     phase: Callable[[str], AbstractContextManager[None]]
-    """`with context.phase("forward"):` tells observers and names a range in the trace; none may be open at a `yield`."""
+    """`with context.phase("forward"):` tells observers and names a range in the trace; none is open at a `yield`."""
     add_artifact: Callable[[Path, str, str], None]
     """`add_artifact(path, kind, title)`: a file for the report; kind is "figure", "json", "table" or "file"."""
     note: Callable[[str, object], None]
@@ -83,7 +85,7 @@ class Loop(Protocol):
     context: LoopContext
 
     def steps(self) -> Iterator[Step]:
-        """Yield one `Step` per optimizer update, from the loaded position on, without end or until data is exhausted."""
+        """Yield one `Step` per optimizer update, from the loaded position on, without end or until data ends."""
         ...
 
     def evaluate(self) -> Evaluation | None:
@@ -91,7 +93,7 @@ class Loop(Protocol):
         ...
 
     def state_dict(self) -> dict[str, object]:
-        """Everything but RNG that `load_state_dict` needs to go on at the next step; loadable with `weights_only=True`."""
+        """All but RNG that `load_state_dict` needs to go on at the next step; loads with `weights_only=True`."""
         ...
 
     def load_state_dict(self, state: dict[str, object]) -> None:
