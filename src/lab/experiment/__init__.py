@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from lab.experiment.fingerprint import fingerprint
 from lab.experiment.loading import Change, Declaration, Loaded, flat, load, names
-from lab.experiment.sections import Experiment, PartChoice
+from lab.experiment.sections import PartChoice
+from lab.experiment.whole import COMPUTING_KEYS, Experiment
 
-__all__ = ["Change", "Declaration", "Experiment", "Loaded", "PartChoice", "fingerprint", "flat", "load", "names"]
+__all__ = [
+    "COMPUTING_KEYS",
+    "Change",
+    "Declaration",
+    "Experiment",
+    "Loaded",
+    "PartChoice",
+    "fingerprint",
+    "flat",
+    "load",
+    "names",
+]

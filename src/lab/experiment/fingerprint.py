@@ -6,13 +6,16 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from lab.experiment.sections import COMPUTING_KEYS
+from lab.experiment.whole import COMPUTING_KEYS
 
 if TYPE_CHECKING:
-    from lab.experiment.sections import Experiment
+    from lab.experiment.whole import Experiment
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """SHA-256 (hex) over what decides the computation: not the name, description, group, observers, trackers, checkpoint, limits."""
+    """SHA-256 (hex) over what decides the computation.
+
+    Not in it: name, description, group, observers, trackers, checkpoint, limits, results.
+    """
     computing = experiment.model_dump(mode="json", include=set(COMPUTING_KEYS), exclude_none=True)
     return hashlib.sha256(json.dumps(computing, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
