@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ class Stage:
     argv: tuple[str, ...]
     seconds: float | None = None
     """Its deadline; None leaves only the job's."""
+    forwarded: tuple[str, ...] = ()
+    """Those of the job's forwarded variables that this stage gets; no other stage sees them."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class Job:
     results: tuple[str, ...] = ("**",)
     """Patterns below the run directory that collection brings home."""
     seconds: float = 3600.0
+    grace_seconds: float = 120.0
+    """How long a stage that was asked to stop may take to finish its step and save."""
+    attempt: int = 1
     max_dollars: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """Plain variables for every stage; nothing secret."""
@@ -63,9 +69,24 @@ class Job:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Job:
         """The job that `record()` described."""
-        stages = tuple(Stage(s["name"], tuple(s["argv"]), s["seconds"]) for s in record["stages"])
-        needs = Needs(**{**record["needs"], "packages": tuple(record["needs"]["packages"])})
-        rest = {key: record[key] for key in ("run_id", "bundle_sha256", "seconds", "max_dollars", "environment")}
-        return cls(
-            stages=stages, needs=needs, forwarded=tuple(record["forwarded"]), results=tuple(record["results"]), **rest
+        stages = tuple(
+            Stage(**{**stage, "argv": tuple(stage["argv"]), "forwarded": tuple(stage["forwarded"])})
+            for stage in record["stages"]
         )
+        needs = Needs(**{**record["needs"], "packages": tuple(record["needs"]["packages"])})
+        names = {key: tuple(record[key]) for key in ("forwarded", "results")}
+        return cls(**{**record, **names, "stages": stages, "needs": needs})
+
+    def stage_plan(self, places: Mapping[str, str], records: str, logs: str) -> dict[str, Any]:
+        """What the stage runner is started with: `places` says what each placeholder stands for on that machine."""
+        stages = [{**asdict(stage), "argv": [_filled(text, places) for text in stage.argv]} for stage in self.stages]
+        limits = {"seconds": self.seconds, "grace_seconds": self.grace_seconds, "attempt": self.attempt}
+        paths = {"folder": places[CODE], "records": records, "logs": logs}
+        environment = {**self.environment, "LAB_RUN": places[RUN], "LAB_STORE": places[STORE]}
+        names = {"forwarded": list(self.forwarded), "environment": environment}
+        return {"schema": 1, "run_id": self.run_id, "stages": stages, **limits, **paths, **names}
+
+
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    """Fill every placeholder in one pass: a path that looks like one is left alone."""
+    return re.sub("|".join(map(re.escape, places)), lambda found: places[found.group()], text)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lab.errors import LabError, UsageError
+from lab.errors import UsageError
+from lab.runs import records
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = re.compile(r"^(?P<experiment>.+)-(?P<day>\d{8})-(?P<minute>\d{4})-(?P<end>[0-9a-f]{4})$")
+CONFIG = "config.json"
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -26,21 +30,22 @@ class RunDirectory:
     def create(cls, runs: Path, experiment: str, now: datetime | None = None) -> RunDirectory:
         """Make the directory of a new run, named like `smoke-20261201-0915-7f3a` (UTC and a random end)."""
         moment = (now or datetime.now(UTC)).astimezone(UTC)
+        name = re.sub(r"[^\w.-]+", "-", experiment)[:LONGEST_NAME].strip(".-") or "run"
+        path = runs
         try:
             runs.mkdir(parents=True, exist_ok=True)
             while True:
-                path = runs / f"{experiment}-{moment:%Y%m%d-%H%M}-{secrets.token_hex(2)}"
+                path = runs / f"{name}-{moment:%Y%m%d-%H%M}-{secrets.token_hex(2)}"
                 try:
                     path.mkdir()
                 except FileExistsError:
+                    if not path.is_dir():
+                        raise
                     continue
                 (path / "logs").mkdir()
                 return cls(path)
         except OSError as error:
-            raise LabError(
-                f"{runs}: a run directory cannot be created: {error.strerror}",
-                "Free space or permissions there, or set LAB_RUNS to another folder.",
-            ) from error
+            raise records.unwritable(path, error) from error
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -59,12 +64,17 @@ class RunDirectory:
     @property
     def config(self) -> Path:
         """The resolved experiment, its fingerprint and its declared changes."""
-        return self.path / "config.json"
+        return self.path / CONFIG
 
     @property
     def provenance(self) -> Path:
         """Commit, dirty mark, hashes of the files that ran, plugins."""
         return self.path / "provenance.json"
+
+    @property
+    def patch(self) -> Path:
+        """What the tracked files of the bundle changed since the commit."""
+        return self.path / "changes.patch"
 
     @property
     def bundle(self) -> Path:
@@ -91,11 +101,29 @@ class RunDirectory:
         """What each phase cost."""
         return self.path / "cost.json"
 
+    # backend
+    @property
+    def receipt(self) -> Path:
+        """Where the job was submitted, and what finds it there."""
+        return self.path / "receipt.json"
+
+    # a person, through `lab runs tag`
+    @property
+    def tags(self) -> Path:
+        """Tags and a note."""
+        return self.path / "tags.json"
+
     # launch, when the report command asks for it
     @property
     def report(self) -> Path:
         """The page."""
         return self.path / "report.html"
+
+    # backend, for the stage runner
+    @property
+    def stage_plan(self) -> Path:
+        """What the stage runner was started with."""
+        return self.path / "stages.json"
 
     # stage runner
     @property
@@ -145,6 +173,14 @@ class RunDirectory:
         """What earlier attempts wrote after the checkpoint that the next one resumed from."""
         return self.path / "attempts"
 
+    def earlier_metrics(self, attempt: int) -> Path:
+        """Lines of metrics.jsonl that `attempt` wrote after the checkpoint from which the next one went on."""
+        return self.attempts / f"{attempt}.jsonl"
+
+    def earlier(self, attempt: int, record: Path) -> Path:
+        """Where a record of `attempt` goes when the next one writes its own."""
+        return self.attempts / f"{attempt}-{record.name}"
+
     # observers and chapters, through the worker
     @property
     def artifacts(self) -> Path:
@@ -159,7 +195,14 @@ class RunDirectory:
 
 def every(runs: Path) -> list[RunDirectory]:
     """All run directories in `runs`, oldest first."""
-    if not runs.is_dir():
+    try:
+        entries = list(os.scandir(runs))
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [RunDirectory(path) for path in runs.iterdir() if (path / "config.json").is_file()]
-    return sorted(found, key=lambda run: (NAME.sub(r"\g<day>\g<minute>", run.id), run.id))
+    found = [RunDirectory(runs / entry.name) for entry in entries if os.path.isfile(os.path.join(entry.path, CONFIG))]
+    return sorted(found, key=lambda run: age(run.id))
+
+
+def age(run_id: str) -> tuple[str, str]:
+    """Sorts run ids by the minute of their creation, then by name."""
+    return NAME.sub(r"\g<day>\g<minute>", run_id), run_id

@@ -1,10 +1,17 @@
-"""Reading and writing a run's records: atomic JSON files, and JSON lines that survive a kill."""
+"""Reading and writing a run's records: atomic JSON files, and JSON lines that survive a kill.
+
+JSON has no NaN and no infinity, so those numbers are written as the strings "NaN", "Infinity" and "-Infinity", and a
+text that happens to be one of these words gets a backslash in front. Both come back as they were.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
+import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +22,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Record = dict[str, Any]
-_SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+PART = ".part"
+_ELSEWHERE = "set LAB_RUNS and LAB_STORE to folders that have room and are yours"
+_REMEDIES = {
+    errno.ENOSPC: f"Free space there, or {_ELSEWHERE}.",
+    errno.EDQUOT: f"Free some of your quota, or {_ELSEWHERE}.",
+    errno.EROFS: f"Make the file system writable, or {_ELSEWHERE}.",
+    errno.EACCES: f"Make the folder writable, or {_ELSEWHERE}.",
+}
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_ESCAPED = re.compile(r"\\*(?:NaN|-?Infinity)")
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
@@ -25,18 +41,23 @@ def write_json(path: Path, record: Mapping[str, object]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write to a neighbour, sync, rename; the neighbour is removed when anything fails."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    """Write a neighbour, sync it and rename it; a failure is a `LabError`, and the neighbour is gone."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def read_json(path: Path) -> Record | None:
@@ -45,40 +66,70 @@ def read_json(path: Path) -> Record | None:
     Raises `LabError` naming the file when it is not a JSON object.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        record = json.loads(text)
+        record = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"{path}: is not a readable JSON record: {error}") from error
     if not isinstance(record, dict):
         raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
-    return {key: _number(value) for key, value in record.items()}
+    return {key: _meant(value) for key, value in record.items()}
 
 
 def append_line(path: Path, record: Mapping[str, object]) -> None:
-    """Add one line with one write, so that a reader meanwhile sees whole lines and at most one torn end."""
-    line = json.dumps(_spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False) + "\n"
-    with open(path, "ab", buffering=0) as file:
-        file.write(line.encode())
+    """Add one line with one write, so that a reader meanwhile sees whole lines and at most one torn end.
+
+    When the disk is full the file is left as it was, and that is a `LabError`.
+    """
+    line = json.dumps(_spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                line = b"\n" + line  # what a kill tore must not swallow this line too
+            if os.write(handle, line) < len(line):
+                os.ftruncate(handle, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def read_lines(path: Path) -> Iterator[Record]:
-    """Yield the whole lines there are; a torn last line (a kill, a write in progress) is not one."""
+    """Yield the whole lines there are: neither a torn end (a write in progress) nor what a kill tore before."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return
     with file:
         for raw in file:
-            if not raw.endswith(b"\n"):
-                return
-            try:
-                record = json.loads(raw)
-            except (ValueError, RecursionError):
-                continue  # a line torn by a full disk; `torn_lines` counts them
-            if isinstance(record, dict):
-                yield {key: _number(value) for key, value in record.items()}
+            record = _line(raw)
+            if record is not None:
+                yield record
+
+
+class Tail:
+    """Reads a growing file of lines: each call to `new` yields what came since the one before."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> list[Record]:
+        """The whole lines added since the last call; from the start when the file was made anew."""
+        try:
+            with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset = 0
+                file.seek(self._offset)
+                whole = file.read()
+        except FileNotFoundError:
+            return []
+        lines = whole[: whole.rfind(b"\n") + 1].split(b"\n")
+        self._offset += sum(len(raw) + 1 for raw in lines[:-1])
+        return [record for raw in lines[:-1] if (record := _line(raw + b"\n")) is not None]
 
 
 def torn_lines(path: Path) -> int:
@@ -86,13 +137,46 @@ def torn_lines(path: Path) -> int:
     if not path.is_file():
         return 0
     with path.open("rb") as file:
-        return sum(1 for raw in file) - sum(1 for _ in read_lines(path))
+        return sum(1 for raw in file if _line(raw) is None)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a write that was killed left behind; only when nothing writes there any more."""
+    for leftover in folder.glob(f".*{PART}"):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+
+
+def unwritable(path: Path, error: OSError) -> LabError:
+    """The error of a file that cannot be written, with what to do about the usual reasons."""
+    return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the rename survive a power cut; a file system that cannot sync folders keeps the rest of the promise."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _line(raw: bytes) -> Record | None:
+    if not raw.endswith(b"\n"):
+        return None
+    try:
+        record = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return {key: _meant(value) for key, value in record.items()} if isinstance(record, dict) else None
 
 
 def _spelled(value: object) -> object:
-    """Spell what JSON has no number for, so that strict parsers read the file too."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, str):
+        return f"\\{value}" if _ESCAPED.fullmatch(value) else value
     if isinstance(value, dict):
         return {str(key): _spelled(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -100,5 +184,11 @@ def _spelled(value: object) -> object:
     return value
 
 
-def _number(value: object) -> object:
-    return _SPELLED.get(value, value) if isinstance(value, str) else value
+def _meant(value: object) -> object:
+    if isinstance(value, str):
+        return _WORDS[value] if value in _WORDS else value.removeprefix("\\") if _ESCAPED.fullmatch(value) else value
+    if isinstance(value, dict):
+        return {key: _meant(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_meant(inner) for inner in value]
+    return value

@@ -1,0 +1,364 @@
+"""The stage runner: runs a job's stages in order, each with its log and its deadline, and says how the job ended.
+
+Standard library only, and started by its path, so that it is the same file on a laptop and on a bare rented machine:
+
+    python stages.py [--detach] PLAN.json
+
+It holds a lock on the file of records as long as it lives, so nobody needs to trust a process number. SIGTERM asks the
+running stage to save and end, a second one ends its process group. The plan names the variables that are forwarded to
+stages; their values come by the environment and are never written down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+LOCK_PATIENCE_SECONDS = 5.0
+LEFTOVER_SECONDS = 5.0
+RECORD_PATIENCE_SECONDS = 30.0
+LONGEST_SLEEP_SECONDS = 3600.0
+SHORTEST_SECRET = 6
+STOPPED = 143
+
+
+class Records:
+    """Appends lines to the file of records; on a full disk they wait in memory for the next chance."""
+
+    def __init__(self, path: str) -> None:
+        self.handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.waiting: list[bytes] = []
+
+    def lock(self) -> None:
+        """Become the only runner of this job; readers that test the lock hold it for an instant."""
+        patience = time.monotonic() + LOCK_PATIENCE_SECONDS
+        while True:
+            try:
+                return fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > patience:
+                    raise SystemExit("another stage runner is at work on this run") from None
+                time.sleep(0.02)
+
+    def add(self, **line: object) -> None:
+        """Write one line, or keep it for later."""
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.waiting.append(json.dumps({**line, "time": moment, "unix": time.time()}).encode() + b"\n")
+        self.flush()
+
+    def flush(self) -> bool:
+        """Try to write what waits."""
+        with contextlib.suppress(OSError):
+            while self.waiting:
+                size = os.fstat(self.handle).st_size
+                torn = size > 0 and os.pread(self.handle, 1, size - 1) != b"\n"
+                line = b"\n" * torn + self.waiting[0]
+                if os.write(self.handle, line) < len(line):
+                    os.ftruncate(self.handle, size)
+                    return False
+                del self.waiting[0]
+            os.fsync(self.handle)
+        return not self.waiting
+
+    def insist(self) -> None:
+        """Write what waits, giving a full disk some time to be cleared."""
+        patience = time.monotonic() + RECORD_PATIENCE_SECONDS
+        while not self.flush() and time.monotonic() < patience:
+            time.sleep(0.5)
+
+
+class Signals:
+    """Counts how often the job was asked to stop, and wakes the runner for that and for the end of a child."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self._awake, wake = os.pipe()
+        for end in (self._awake, wake):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        for number in (signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+
+    def _stop(self, *_: object) -> None:
+        self.stops += 1
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes or the time is over."""
+        select.select([self._awake], [], [], seconds)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._awake, 4096)
+
+
+class Stage:
+    """One stage's process, with the group that it leads."""
+
+    def __init__(self, name: str, argv: list[str], log: Path, folder: str, environment: dict[str, str]) -> None:
+        self.name = name
+        self.log = log
+        self.started = time.monotonic()
+        self.reason = ""
+        self.asked = False
+        self.killed = False
+        with log.open("ab") as output:
+            self.log_start = output.tell()
+            self.process = subprocess.Popen(
+                argv,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_end_with_runner,
+            )
+
+    def ask_to_stop(self, reason: str) -> None:
+        """Send SIGTERM to the stage itself, not to its children: it decides how to end them."""
+        self.asked = True
+        self.reason = reason
+        self.process.terminate()
+
+    def kill(self, reason: str) -> None:
+        """End the whole process group."""
+        self.killed = True
+        self.reason = reason
+        _signal_group(self.process.pid, signal.SIGKILL)
+
+    def end_leftovers(self) -> None:
+        """End what the stage left running in its group, and collect what was adopted."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            patience = time.monotonic() + LEFTOVER_SECONDS
+            alive = _signal_group(self.process.pid, number)
+            while alive and time.monotonic() < patience:
+                _reap()
+                time.sleep(0.02)
+                alive = _signal_group(self.process.pid, 0)
+            if not alive:
+                break
+        _reap()
+
+    def hide(self, secrets: list[bytes]) -> None:
+        """Cover values that were forwarded to the stage and that it printed."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.suppress(OSError, ValueError))  # an empty log cannot be mapped
+            file = stack.enter_context(self.log.open("r+b"))
+            text = stack.enter_context(mmap.mmap(file.fileno(), 0))
+            for secret in secrets:
+                at = text.find(secret, self.log_start)
+                while at >= 0:
+                    text[at : at + len(secret)] = b"*" * len(secret)
+                    at = text.find(secret, at)
+
+
+class Runner:
+    """Runs the stages of one plan, once."""
+
+    def __init__(self, plan: dict[str, Any], records: Records, signals: Signals) -> None:
+        self.plan = plan
+        self.records = records
+        self.signals = signals
+        self.deadline = time.monotonic() + plan["seconds"]
+        self.stage_deadline = self.deadline
+
+    def enter(self) -> None:
+        """Record who runs the job, where and until when."""
+        seconds, attempt = self.plan["seconds"], self.plan["attempt"]
+        machine = {"host": socket.gethostname(), "boot": _boot_id()}
+        deadline = time.time() + seconds
+        self.records.add(event="entered", attempt=attempt, pid=os.getpid(), deadline=deadline, **machine)
+
+    def run(self) -> int:
+        """Run every stage until one fails or the job is asked to stop; return the job's exit code."""
+        start = time.monotonic()
+        code, name, reason = 0, None, ""
+        stages = self.plan["stages"]
+        for number, planned in enumerate(stages):
+            if self.signals.stops:
+                code, reason = STOPPED, "asked to stop"
+                break
+            name = planned["name"]
+            code, reason = self._stage(planned)
+            if code == 0 and self.signals.stops and number + 1 < len(stages):
+                code, reason = STOPPED, "asked to stop"
+            if code:
+                break
+        seconds = round(time.monotonic() - start, 3)
+        self.records.add(event="exited", exit_code=code, stage=name, reason=reason, seconds=seconds)
+        self.records.insist()
+        return code
+
+    def _stage(self, planned: dict[str, Any]) -> tuple[int, str]:
+        name, argv = planned["name"], planned["argv"]
+        log = Path(self.plan["logs"]) / f"{name}.log"
+        try:
+            stage = Stage(name, argv, log, self.plan["folder"], self._environment(planned))
+        except (OSError, ValueError) as error:
+            code, reason = (127 if isinstance(error, FileNotFoundError) else 126), f"cannot be started: {error}"
+            self.records.add(stage=name, event="started", argv=argv)
+            self._ended(name, 0.0, code, None, reason)
+            return code, reason
+        self.records.add(stage=name, event="started", argv=argv, pid=stage.process.pid)
+        self._attend(stage, planned["seconds"])
+        stage.end_leftovers()
+        stage.hide(self._values(planned))
+        returned = stage.process.returncode
+        code = 128 - returned if returned < 0 else returned
+        number = signal.Signals(-returned).name if returned < 0 else None
+        reason = stage.reason if code else ""
+        if code and not reason:
+            reason = _explained(code, number)
+        self._ended(name, time.monotonic() - stage.started, code, number, reason)
+        return self._judged(stage, code), reason
+
+    def _judged(self, stage: Stage, code: int) -> int:
+        """A stage that was ended because a person asked for it counts as stopped, not as failed."""
+        ended_by_us = code in (130, STOPPED) or (code == 137 and stage.killed)
+        return STOPPED if ended_by_us and self.signals.stops else code
+
+    def _attend(self, stage: Stage, seconds: float | None) -> None:
+        """Wait for the stage's end; pass on wishes to stop, and enforce deadlines."""
+        own = stage.started + seconds if seconds is not None else self.deadline
+        deadline = min(own, self.deadline)
+        whose = "its limit" if own < self.deadline else "the job's limit"
+        limit = seconds if own < self.deadline else self.plan["seconds"]
+        grace = self.plan["grace_seconds"]
+        while stage.process.poll() is None:
+            now = time.monotonic()
+            if self.signals.stops >= 2 and not stage.killed:
+                stage.kill("asked to stop twice: ended at once, nothing more was saved")
+            elif stage.asked and now >= deadline and not stage.killed:
+                stage.kill(f"{stage.reason}, and did not end within {grace:g} s: killed")
+            elif not stage.asked and (self.signals.stops or now >= deadline):
+                stage.ask_to_stop("asked to stop" if self.signals.stops else f"{whose} of {limit:g} s was reached")
+                deadline = now + grace
+            left = LONGEST_SLEEP_SECONDS if stage.killed else deadline - time.monotonic()
+            self.signals.wait(min(max(left, 0.0), LONGEST_SLEEP_SECONDS))
+
+    def _environment(self, planned: dict[str, Any]) -> dict[str, str]:
+        """What the stage sees: everything but the variables that were forwarded for other stages."""
+        hidden = set(self.plan["forwarded"]) - set(planned["forwarded"])
+        kept = {name: value for name, value in os.environ.items() if name not in hidden}
+        return {**kept, **self.plan["environment"], "LAB_STAGE": planned["name"]}
+
+    def _values(self, planned: dict[str, Any]) -> list[bytes]:
+        values = (os.environb.get(name.encode(), b"") for name in planned["forwarded"])
+        return [value for value in values if len(value) >= SHORTEST_SECRET]
+
+    def _ended(self, name: str, seconds: float, code: int, number: str | None, reason: str) -> None:
+        ending = {"seconds": round(seconds, 3), "exit_code": code, "signal": number, "reason": reason}
+        self.records.add(stage=name, event="ended", **ending)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the plan in the foreground, or detached from this process and its terminal."""
+    detach = arguments[:1] == ["--detach"]
+    plan = json.loads(Path(arguments[-1]).read_text(encoding="utf-8"))
+    return _detached(plan) if detach else _run(plan)
+
+
+def _run(plan: dict[str, Any], entered: int | None = None) -> int:
+    signals = Signals()
+    _adopt_orphans()
+    records = Records(plan["records"])
+    records.lock()
+    runner = Runner(plan, records, signals)
+    runner.enter()
+    if entered is not None:
+        os.write(entered, b"entered")
+        os.close(entered)
+    return runner.run()
+
+
+def _detached(plan: dict[str, Any]) -> int:
+    """Leave the terminal's session; this process returns once the runner has entered, or says why it could not."""
+    told, tell = os.pipe()
+    if os.fork() > 0:
+        os.close(tell)
+        with os.fdopen(told, "rb") as pipe:
+            answer = pipe.read()
+        if answer != b"entered":
+            sys.stderr.write(f"{answer.decode(errors='replace') or 'the stage runner could not start'}\n")
+        return 0 if answer == b"entered" else 1
+    os.close(told)
+    code = 1
+    try:
+        os.setsid()
+        _redirect(Path(plan["logs"]) / "runner.log")
+        code = _run(plan, tell)
+    except BaseException as error:  # told to the submitter, or to runner.log once that has gone
+        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            os.write(tell, str(error).encode())
+    finally:
+        os._exit(code)
+
+
+def _redirect(log: Path) -> None:
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, source in ((0, nothing), (1, output), (2, output)):
+        os.dup2(source, number)
+
+
+def _explained(code: int, number: str | None) -> str:
+    if number == "SIGKILL":
+        return "killed by SIGKILL: probably out of memory"
+    if code == 137:
+        return "exit code 137: a process of it was probably killed for lack of memory"
+    return f"killed by {number}" if number else f"exit code {code}"
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Signal the process group; whether it still has a member."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _boot_id() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _prctl(option: int, value: int) -> None:
+    """Linux's process controls; elsewhere there are none, and the runner does without."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _adopt_orphans() -> None:
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what a stage leaves behind becomes our child, to be reaped
+
+
+def _end_with_runner() -> None:
+    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: a stage does not outlive a runner that was killed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
