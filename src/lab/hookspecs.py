@@ -12,7 +12,19 @@ import pluggy
 
 GROUP = "lab"
 COMMANDS_GROUP = "lab.commands"
-KINDS = ("backend", "attention", "loss", "observer", "tracker", "loop", "source")
+HOOKS = {
+    "backend": "backends",
+    "attention": "attentions",
+    "loss": "losses",
+    "observer": "observers",
+    "tracker": "trackers",
+    "loop": "loops",
+    "source": "sources",
+}
+"""The hook that asks for each kind of part."""
+KINDS = tuple(HOOKS)
+INTERFACE = 1
+"""Raised when a contract changes; a plugin may say `LAB_INTERFACE = 1` to be refused by a lab that differs."""
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)

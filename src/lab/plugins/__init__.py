@@ -1,0 +1,9 @@
+"""Plugins: discover, load, block, list, resolve, and check what an experiment asks of them."""
+
+from __future__ import annotations
+
+from lab.plugins.discovery import LAB, Plugin
+from lab.plugins.files import files_sha256
+from lab.plugins.parts import BrokenPart, MissingLibrary, Plugins, UnknownPart, load
+
+__all__ = ["LAB", "BrokenPart", "MissingLibrary", "Plugin", "Plugins", "UnknownPart", "files_sha256", "load"]

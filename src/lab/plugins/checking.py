@@ -1,0 +1,122 @@
+"""Whether the installed plugins can do what an experiment asks for; nothing heavy is imported to find out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from lab.errors import LabError, UsageError
+from lab.experiment import PartChoice
+from lab.experiment.faults import explain, unknown_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pydantic import BaseModel
+
+    from lab.experiment import Experiment
+    from lab.plugins.parts import Plugins
+
+WHERE = "where"
+WHERES = ("launch", "worker")
+"""Beside which process a tracker runs: an option that every tracker has, and that launch reads."""
+
+
+def chosen(experiment: Experiment) -> Iterator[tuple[str, str, PartChoice]]:
+    """Every part that the experiment names: its kind, the key that names it, and the choice."""
+    single = {
+        "loop": experiment.loop,
+        "attention": experiment.attention,
+        "loss": experiment.loss,
+        "data.source": experiment.data.source if experiment.data else None,
+    }
+    for key, choice in single.items():
+        if choice is not None:
+            yield key.rpartition(".")[2], key, choice
+    for section, kind in (("observers", "observer"), ("trackers", "tracker")):
+        for name, options in getattr(experiment, section).items():
+            if options is not False:
+                yield kind, f"{section}.{name}", PartChoice.model_validate({**options, "name": name})
+
+
+def check(plugins: Plugins, experiment: Experiment, where: Callable[[str], str]) -> Experiment:
+    """Check every choice, fill in the defaults of its options, and check that the loop gets what it needs."""
+    faults: list[str] = []
+    hints: list[str] = []
+    filled: dict[str, Any] = {}
+    for kind, key, choice in chosen(experiment):
+        try:
+            options = plugins.options(kind, choice, key)
+            if kind == "loop":
+                faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
+            filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
+        except UsageError as error:
+            faults += [f"{where(key)}: {line if line.startswith(key) else f'{key}: {line}'}" for line in _lines(error)]
+            hints.append(error.do)
+        except LabError as error:  # an options model that cannot be loaded: the plugin's fault, not the experiment's
+            error.what = f"{where(key)}: {key}: {error.what}"
+            raise
+    if faults:
+        raise UsageError("\n".join(faults), "\n".join(dict.fromkeys(filter(None, hints))))
+    return _with(experiment, filled)
+
+
+def validated(model: type[BaseModel] | None, kind: str, choice: PartChoice, key: str) -> BaseModel | None:
+    """The choice's options as an instance of the part's options model.
+
+    Raises `UsageError` naming every option that the model does not know or does not take so.
+    """
+    given = choice.options
+    if kind == "tracker" and (model is None or WHERE not in model.model_fields):
+        _check_where(given.pop(WHERE, WHERES[0]), key)
+    if model is None:
+        if given:
+            raise UsageError(f"{key}.{next(iter(given))}: the {kind} '{choice.name}' takes no options")
+        return None
+    known = {name for field, info in model.model_fields.items() for name in (field, info.alias) if name}
+    unknown = [] if model.model_config.get("extra") == "allow" else [name for name in given if name not in known]
+    if unknown:  # a model that ignores what it does not know would hide a misspelt option
+        raise UsageError("\n".join(unknown_key(f"{key}.{name}", sorted(model.model_fields)) for name in unknown))
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise UsageError("\n".join(explain(error, model, key))) from error
+
+
+def _check_where(value: object, key: str) -> None:
+    if value not in WHERES:
+        raise UsageError(f"{key}.{WHERE}: must be {' or '.join(map(repr, WHERES))}, not {value!r}")
+
+
+def _lines(error: UsageError) -> list[str]:
+    return error.what.splitlines()
+
+
+def _lacking(experiment: Experiment, loop: str, options: BaseModel | None) -> Iterator[str]:
+    needed: tuple[str, ...] = getattr(options, "requires", ())
+    for section in needed:
+        if getattr(experiment, section, None) is None:
+            yield f"{section}: is missing; the loop '{loop}' needs it"
+
+
+def _with(experiment: Experiment, filled: dict[str, Any]) -> Experiment:
+    """The experiment with these options in place of those it had."""
+    changes: dict[str, Any] = {
+        section: {
+            name: filled.get(f"{section}.{name}", options) for name, options in getattr(experiment, section).items()
+        }
+        for section in ("observers", "trackers")
+    }
+    for key in ("loop", "attention", "loss"):
+        choice: PartChoice | None = getattr(experiment, key)
+        if choice is not None:
+            changes[key] = _choice(choice, filled[key])
+    if experiment.data is not None:
+        source = _choice(experiment.data.source, filled["data.source"])
+        changes["data"] = experiment.data.model_copy(update={"source": source})
+    return experiment.model_copy(update=changes)
+
+
+def _choice(choice: PartChoice, options: dict[str, Any]) -> PartChoice:
+    return PartChoice.model_validate({**options, "name": choice.name})

@@ -1,0 +1,172 @@
+"""Which plugins are installed, what each offers, and why one cannot be used; a broken one hurts nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import traceback
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points, version
+from typing import TYPE_CHECKING, Literal
+
+import pluggy
+
+from lab import hookspecs
+from lab.errors import did_you_mean
+from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from importlib.metadata import EntryPoint
+    from types import ModuleType
+
+LAB = "llm-training-lab"
+UNKNOWN = "unknown"
+State = Literal["loaded", "blocked", "incompatible", "broken"]
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One entry point of the group `lab`: where it comes from, what it offers, or why it offers nothing."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """By kind."""
+    state: State = "loaded"
+    error: str | None = None
+    """Why it is not loaded, in one line."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def third_party(self) -> bool:
+        """Whether it does not come with lab itself."""
+        return self.distribution != LAB
+
+    @property
+    def owner(self) -> str:
+        """Its distribution and version, as errors name it."""
+        return f"{self.distribution} {self.version}"
+
+
+class Unusable(Exception):
+    """Why one plugin cannot be loaded; never leaves this module."""
+
+    state: State = "broken"
+
+
+class Incompatible(Unusable):
+    """The plugin was written for another lab."""
+
+    state: State = "incompatible"
+
+
+def discover(blocked: Collection[str] = (), *, trace: bool = False) -> tuple[Plugin, ...]:
+    """Load every installed plugin that is not blocked; ours first, then by name."""
+    found = [_loaded(entry, blocked, trace) for entry in entry_points(group=GROUP)]
+    return tuple(sorted(found, key=lambda plugin: (plugin.third_party, plugin.name, plugin.distribution)))
+
+
+def reason(error: BaseException) -> str:
+    """An exception in one line, as listings show it."""
+    text = str(error) if isinstance(error, Unusable) else "".join(traceback.format_exception_only(error))
+    return " ".join(text.split())
+
+
+def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
+    distribution, its_version = _origin(entry)
+    plugin = functools.partial(Plugin, entry.name, distribution, its_version, entry.module)
+    if entry.name in blocked:
+        return plugin(state="blocked", error="blocked by LAB_BLOCKED_PLUGINS")
+    try:
+        _check_requirement(entry, distribution)
+        with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints must not end up in somebody's JSON
+            module = entry.load()
+            _check_interface(module, distribution)
+            parts = _offered(module, trace)
+        return plugin(parts, warnings=tuple(_forgotten(module)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin's module may do anything, SystemExit included
+        state = error.state if isinstance(error, Unusable) else "broken"
+        return plugin(state=state, error=reason(error))
+
+
+def _origin(entry: EntryPoint) -> tuple[str, str]:
+    try:
+        return (entry.dist.name or UNKNOWN, entry.dist.version or UNKNOWN) if entry.dist else (UNKNOWN, UNKNOWN)
+    except Exception:  # metadata that was damaged in any way still leaves the entry point
+        return UNKNOWN, UNKNOWN
+
+
+def _check_requirement(entry: EntryPoint, distribution: str) -> None:
+    for line in (entry.dist.requires if entry.dist else None) or ():
+        if "lab" not in line.lower() or distribution == LAB:
+            continue
+        from packaging.requirements import Requirement
+        from packaging.utils import canonicalize_name
+
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) != LAB:
+            continue
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and not requirement.specifier.contains(version(LAB), prereleases=True):
+            wanted = f"'{LAB}{requirement.specifier}'"
+            raise Incompatible(
+                f"needs {LAB} {requirement.specifier}, but {version(LAB)} is installed. "
+                f"Run: pip install {wanted}, or install another version of {distribution}."
+            )
+
+
+def _check_interface(module: object, distribution: str) -> None:
+    wanted = getattr(module, "LAB_INTERFACE", INTERFACE)
+    if wanted != INTERFACE:
+        older = isinstance(wanted, int) and wanted < INTERFACE
+        raise Incompatible(
+            f"was written for plugin interface {wanted}, but {LAB} {version(LAB)} has {INTERFACE}. "
+            f"Run: pip install --upgrade {distribution if older else LAB}"
+        )
+
+
+def _offered(module: ModuleType, trace: bool) -> dict[str, tuple[Part, ...]]:
+    manager = pluggy.PluginManager(GROUP)  # one each, so that no plugin is left half wired among others
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(module)
+    except pluggy.PluginValidationError as error:
+        raise Unusable(f"a hook takes no arguments: {error.args[-1]}") from error
+    for caller in manager.get_hookcallers(module) or ():
+        if not caller.has_spec():
+            raise Unusable(f"there is no hook '{caller.name}'. {did_you_mean(caller.name, HOOKS.values())}")
+    parts: dict[str, tuple[Part, ...]] = {}
+    for kind, hook in HOOKS.items():
+        for implementation in getattr(manager.hook, hook).get_hookimpls():
+            answer = implementation.function()
+            if trace:
+                print(f"{module.__name__}.{hook}() -> {answer!r}", file=sys.stderr)  # noqa: T201 - asked for
+            parts[kind] = _checked(hook, answer)
+    return parts
+
+
+def _checked(hook: str, answer: object) -> tuple[Part, ...]:
+    if not isinstance(answer, (list, tuple)) or not all(isinstance(part, Part) for part in answer):
+        raise Unusable(f"{hook}() returned {answer!r}, not a list of Part")
+    names = [part.name for part in answer]
+    for part in answer:
+        for text in filter(None, (part.target, part.options)):
+            if not all(text.partition(":")):
+                raise Unusable(f"{hook}() names '{text}' for '{part.name}', which is not \"module:attribute\"")
+        if names.count(part.name) > 1:
+            raise Unusable(f"{hook}() offers '{part.name}' twice")
+    return tuple(answer)
+
+
+def _forgotten(module: ModuleType) -> Iterator[str]:
+    """Functions named like a hook that pluggy will never call."""
+    for hook in HOOKS.values():
+        function = getattr(module, hook, None)
+        if callable(function) and not hasattr(function, f"{GROUP}_impl"):
+            yield f"{hook}() has no @hookimpl above it, so it is never called"
