@@ -98,12 +98,19 @@ def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
 def _origin(entry: EntryPoint) -> tuple[str, str]:
     try:
         return (entry.dist.name or UNKNOWN, entry.dist.version or UNKNOWN) if entry.dist else (UNKNOWN, UNKNOWN)
-    except Exception:  # metadata that was damaged in any way still leaves the entry point
+    except Exception:  # metadata damaged in whatever way still leaves the entry point
         return UNKNOWN, UNKNOWN
 
 
+def _requires(entry: EntryPoint) -> list[str]:
+    try:
+        return (entry.dist.requires if entry.dist else None) or []
+    except Exception:  # as above
+        return []
+
+
 def _check_requirement(entry: EntryPoint, distribution: str) -> None:
-    for line in (entry.dist.requires if entry.dist else None) or ():
+    for line in _requires(entry):
         if "lab" not in line.lower() or distribution == LAB:
             continue
         from packaging.requirements import Requirement

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from lab.errors import UsageError
+from lab.experiment import Experiment, fingerprint, load
+from lab.plugins import Plugins
+
+ACME = """
+from lab import Part, hookimpl
+
+@hookimpl
+def loops():
+    return [Part("acme-loop", target="acme_heavy:Loop", options="acme_options:LoopOptions")]
+
+@hookimpl
+def attentions():
+    return [Part("acme", target="acme_heavy:Attention", options="acme_options:AttentionOptions")]
+
+@hookimpl
+def observers():
+    return [Part("watch", target="acme_heavy:Watch", options="acme_options:WatchOptions")]
+
+@hookimpl
+def trackers():
+    return [Part("mirror", target="acme_heavy:Mirror")]
+
+@hookimpl
+def sources():
+    return [Part("shelf", target="acme_heavy:Shelf", options="acme_options:ShelfOptions")]
+"""
+FILES = {
+    "acme_heavy.py": "raise SystemExit('a check must not import this')",
+    "acme_options.py": """
+from typing import ClassVar, Literal
+from pydantic import BaseModel
+
+class LoopOptions(BaseModel):
+    requires: ClassVar[tuple[str, ...]] = ("data", "optimizer")
+
+class AttentionOptions(BaseModel):
+    provider: Literal["fa3", "fa4"] = "fa3"
+    window: int | None = None
+
+class WatchOptions(BaseModel):
+    steps: tuple[int, ...] = (1,)
+
+class ShelfOptions(BaseModel):
+    row: int = 7
+""",
+}
+TRAINS = {"name": "x", "loop": "acme-loop", "train": {"steps": 1}, "optimizer": {}}
+DATA = {"source": "shelf", "train_tokens": 1, "validation_tokens": 1, "max_documents": 1}
+
+
+@pytest.fixture
+def acme(install_plugin):
+    install_plugin("acme", ACME, files=FILES)
+    return Plugins()
+
+
+def experiment(**changes):
+    return Experiment.model_validate({**TRAINS, "data": DATA, **changes})
+
+
+def test_checking_fills_in_the_defaults_of_every_part_and_imports_none(acme):
+    checked = acme.check(
+        experiment(attention="acme", observers={"watch": True}, trackers={"mirror": {"where": "worker"}})
+    )
+
+    assert checked.attention.options == {"provider": "fa3"}
+    assert checked.data.source.options == {"row": 7}
+    assert checked.observers == {"watch": {"steps": [1]}}
+    assert checked.trackers == {"mirror": {"where": "worker"}}
+    assert "acme_heavy" not in sys.modules
+
+
+def test_a_default_left_out_and_a_default_said_have_one_fingerprint(acme):
+    said = acme.check(experiment(attention={"name": "acme", "provider": "fa3"}))
+    left_out = acme.check(experiment(attention="acme"))
+
+    assert fingerprint(said) == fingerprint(left_out)
+    assert fingerprint(said) != fingerprint(acme.check(experiment(attention={"name": "acme", "provider": "fa4"})))
+
+
+def test_checking_twice_changes_nothing_more(acme):
+    once = acme.check(experiment(attention="acme", observers={"watch": {}}))
+
+    assert acme.check(once) == once
+    assert Experiment.model_validate(once.model_dump(mode="json")) == once
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"attention": "acmee"}, "attention: no attention is called 'acmee'"),
+        ({"attention": {"name": "acme", "provder": "fa3"}}, "attention.provder: unknown key. Did you mean 'provider'?"),
+        ({"attention": {"name": "acme", "provider": "fa9"}}, "attention.provider: must be 'fa3' or 'fa4', not 'fa9'"),
+        ({"observers": {"wach": {}}}, "observers.wach: no observer is called 'wach'"),
+        ({"observers": {"watch": {"stps": [1]}}}, "observers.watch.stps: unknown key. Did you mean 'steps'?"),
+        ({"trackers": {"miror": {}}}, "trackers.miror: no tracker is called 'miror'"),
+        (
+            {"trackers": {"mirror": {"where": "moon"}}},
+            "trackers.mirror.where: must be 'launch' or 'worker', not 'moon'",
+        ),
+        (
+            {"data": {**DATA, "source": {"name": "shelf", "rov": 3}}},
+            "data.source.rov: unknown key. Did you mean 'row'?",
+        ),
+        ({"optimizer": None}, "optimizer: is missing; the loop 'acme-loop' needs it"),
+    ],
+)
+def test_what_no_part_can_do_is_a_usage_error_that_names_file_and_key(acme, changes, fault):
+    with pytest.raises(UsageError) as caught:
+        acme.check(experiment(**changes))
+
+    assert caught.value.what == f"x: {fault}"
+
+
+def test_every_fault_is_said_at_once(acme):
+    with pytest.raises(UsageError) as caught:
+        acme.check(experiment(attention="acmee", observers={"wach": {}}))
+
+    assert caught.value.what.splitlines() == [
+        "x: attention: no attention is called 'acmee'",
+        "x: observers.wach: no observer is called 'wach'",
+    ]
+
+
+def test_an_error_names_the_file_of_the_chain_that_set_the_key(acme, project):
+    base = project / "experiments" / "base.toml"
+    base.write_text('loop = "acme-loop"\nattention = "acmee"\noptimizer = {}\ntrain = { steps = 1 }\n')
+    (project / "experiments" / "child.toml").write_text('extends = "base"\nseed = 3\n')
+    loaded = load("child", project / "experiments")
+
+    with pytest.raises(UsageError) as caught:
+        acme.check(loaded.experiment, loaded.where)
+
+    assert caught.value.what.splitlines()[-1] == f"{base}: attention: no attention is called 'acmee'"
+
+
+def test_a_tracker_switched_off_needs_no_plugin(acme):
+    assert acme.check(experiment(trackers={"nowhere": False})).trackers == {"nowhere": False}
+
+
+def test_the_plugins_that_a_run_uses_are_named_once(acme):
+    used = acme.used(experiment(attention="acme", observers={"watch": {}}))
+
+    assert [plugin.name for plugin in used] == ["acme"]
+
+
+def test_an_experiment_of_commands_needs_no_plugin(acme):
+    commands = Experiment.model_validate({"name": "x", "stages": [{"name": "go", "run": ["true"]}]})
+
+    assert acme.check(commands) == commands
+    assert acme.used(commands) == ()

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from lab.hookspecs import HOOKS
+from lab.plugins import Plugins, discovery
+
+GOOD = """
+from lab import Part, hookimpl
+
+@hookimpl
+def losses():
+    return [Part("acme", target="lab_good.loss:Acme", summary="A sum.")]
+"""
+HOOK = "from lab import Part, hookimpl\n\n@hookimpl\n"
+
+BROKEN = {
+    "an import fails": ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+    "it exits": ("raise SystemExit(3)", "SystemExit: 3"),
+    "it is no Python": ("def", "SyntaxError: invalid syntax"),
+    "a misspelt hook": (HOOK + "def loses():\n    return []", "there is no hook 'loses'. Did you mean 'losses'?"),
+    "a wrong argument": (HOOK + "def losses(los):\n    return []", "a hook takes no arguments"),
+    "a hook raises": (HOOK + "def losses():\n    return 1 / 0", "ZeroDivisionError: division by zero"),
+    "nothing returned": (HOOK + "def losses():\n    pass", "losses() returned None, not a list of Part"),
+    "no parts": (HOOK + "def losses():\n    return ['acme']", "losses() returned ['acme'], not a list of Part"),
+    "a bad target": (HOOK + "def losses():\n    return [Part('a', target='x.y')]", "losses() names 'x.y' for 'a'"),
+    "twice a name": (HOOK + "def losses():\n    return [Part('a', 'b:c'), Part('a', 'b:d')]", "offers 'a' twice"),
+}
+
+
+def named(plugins, name):
+    return next(plugin for plugin in plugins.installed if plugin.name == name)
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_plugin_is_listed_and_leaves_the_others_alone(install_plugin, fault):
+    code, reason = BROKEN[fault]
+    install_plugin("good", GOOD)
+    install_plugin("broken", code)
+
+    plugins = Plugins()
+
+    assert (named(plugins, "broken").state, dict(named(plugins, "broken").parts)) == ("broken", {})
+    assert reason in named(plugins, "broken").error
+    assert "\n" not in named(plugins, "broken").error
+    assert "acme" in plugins.parts("loss")
+
+
+def test_a_plugin_whose_third_hook_is_wrong_offers_nothing_at_all(install_plugin):
+    hooks = "".join(f"@hookimpl\ndef {hook}():\n    return [Part('half', 'a:b')]\n" for hook in HOOKS.values())
+    install_plugin("half", "from lab import Part, hookimpl\n" + hooks.replace("def losses()", "def losses(los)"))
+
+    plugins = Plugins()
+
+    assert named(plugins, "half").state == "broken"
+    assert not any("half" in plugins.parts(kind) for kind in HOOKS)
+
+
+def test_a_hook_without_its_decorator_is_pointed_out(install_plugin):
+    install_plugin("forgetful", GOOD + "\ndef observers():\n    return []\n")
+
+    assert named(Plugins(), "forgetful").warnings == ("observers() has no @hookimpl above it, so it is never called",)
+
+
+def test_the_code_of_a_blocked_plugin_never_runs(install_plugin):
+    install_plugin("blocked", "raise SystemExit('it ran')")
+
+    plugin = named(Plugins(frozenset({"blocked"})), "blocked")
+
+    assert (plugin.state, plugin.error) == ("blocked", "blocked by LAB_BLOCKED_PLUGINS")
+    assert "lab_blocked" not in sys.modules
+
+
+def test_what_a_plugin_prints_at_import_stays_out_of_standard_output(install_plugin, capsys):
+    install_plugin("chatty", "print('hello')\n" + GOOD)
+
+    Plugins()
+
+    assert capsys.readouterr().out == ""
+
+
+def test_a_plugin_that_requires_another_lab_names_both_versions_and_the_remedy(install_plugin):
+    install_plugin("future", GOOD, distribution="lab-future", requires=("llm-training-lab[train] >=99",))
+
+    plugin = named(Plugins(), "future")
+
+    assert plugin.state == "incompatible"
+    assert re.fullmatch(
+        r"needs llm-training-lab >=99, but \d\S+ is installed\. "
+        r"Run: pip install 'llm-training-lab>=99', or install another version of lab-future\.",
+        plugin.error,
+    )
+
+
+def test_a_requirement_that_is_met_or_does_not_apply_changes_nothing(install_plugin):
+    requires = ("llm-training-lab>=0.0.1", 'llm-training-lab>=99; extra == "tests"', "label>=3")
+    install_plugin("modest", GOOD, requires=requires)
+
+    assert named(Plugins(), "modest").state == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "remedy"), [("99", "llm-training-lab"), ("0", "lab-other"), ("'x'", "llm-training-lab")]
+)
+def test_a_plugin_for_another_interface_says_which_side_to_upgrade(install_plugin, wanted, remedy):
+    install_plugin("other", f"LAB_INTERFACE = {wanted}\n" + GOOD)
+
+    plugin = named(Plugins(), "other")
+
+    assert plugin.state == "incompatible"
+    assert plugin.error.startswith(f"was written for plugin interface {wanted.strip(chr(39))}, but llm-training-lab")
+    assert plugin.error.endswith(f"Run: pip install --upgrade {remedy}")
+
+
+def test_damaged_metadata_leaves_the_plugin_usable(install_plugin):
+    site = install_plugin("good", GOOD)
+    (site / "lab_good-1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe nothing here")
+
+    assert named(Plugins(), "good").state == "loaded"
+
+
+def test_plugins_are_listed_ours_first_and_a_strangers_is_marked(install_plugin):
+    install_plugin("aaa", GOOD)
+
+    installed = Plugins().installed
+
+    assert [plugin.name for plugin in installed if plugin.third_party] == ["aaa"]
+    assert installed[-1].name == "aaa"
+
+
+def test_tracing_prints_each_hook_call(install_plugin, capsys):
+    install_plugin("good", GOOD)
+
+    discovery.discover(trace=True)
+
+    assert "lab_good.losses() -> [Part(name='acme'" in capsys.readouterr().err
+
+
+def test_listing_every_plugin_imports_nothing_heavy():
+    code = """
+        import sys
+        from lab.plugins import Plugins
+        Plugins()
+        heavy = {"torch", "mlflow", "wandb", "transformers", "datasets", "pyarrow", "numpy"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())], check=True)
