@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from lab.errors import LabError
 from lab_flash_varlen import self_test
@@ -80,7 +81,7 @@ def test_fifty_document_mixes_share_one_graph() -> None:
     attention = reference()
     q, k, v = (tensor.detach() for tensor in drawn(512, dtype=torch.float32))
     torch._dynamo.reset()
-    counter = torch._dynamo.testing.CompileCounter()
+    counter = CompileCounter()
     compiled = torch.compile(lambda q, k, v, plan: attention(q, k, v, plan), backend=counter, dynamic=False)
     generator = torch.Generator().manual_seed(3)
 
