@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
+from dotenv import dotenv_values
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from lab.errors import UsageError
 
+PREFIX = "LAB_"
 MARKS = (".lab", "pyproject.toml")
+logger = logging.getLogger(__name__)
 
 
 class Settings(BaseSettings):
     """Read once a command from the environment and the project's `.env`, then passed on."""
 
-    model_config = SettingsConfigDict(env_prefix="LAB_", extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
 
     project: Path = Field(default_factory=lambda: find_project(Path.cwd()))
     """LAB_PROJECT: the folder that holds experiments/, .runs/ and .lab/; found upward from the working directory."""
@@ -29,6 +35,8 @@ class Settings(BaseSettings):
     """LAB_BLOCKED_PLUGINS: names of plugins that are never imported, separated by commas."""
     trace_plugins: bool = False
     """LAB_TRACE_PLUGINS: print each hook call."""
+    debug: bool = False
+    """LAB_DEBUG: show the traceback of every error."""
 
     @field_validator("blocked_plugins", mode="before")
     @classmethod
@@ -59,13 +67,40 @@ def find_project(start: Path) -> Path:
     return start
 
 
+def project_folder() -> Path:
+    """LAB_PROJECT, or the project around the working directory."""
+    named = os.environ.get(f"{PREFIX}PROJECT")
+    if named:
+        folder = Path(named).expanduser().absolute()
+        if not folder.is_dir():
+            raise UsageError(f"LAB_PROJECT: there is no folder {folder}", "Change it or unset it.")
+        return folder
+    try:
+        return find_project(Path.cwd())
+    except FileNotFoundError as error:
+        raise UsageError("the working directory no longer exists", "Change to a folder that does.") from error
+
+
 def read_settings() -> Settings:
     """The settings of this machine. Raises `UsageError` naming the variable that is wrong."""
-    project = find_project(Path.cwd())
+    project = project_folder()
+    file = project / ".env"
     try:
-        return Settings(_env_file=project / ".env")
+        _warn_of_misspelt(file)
+        return Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
-        faults = [f"LAB_{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()]
-        raise UsageError("\n".join(faults), "Change it in the environment or in .env.") from error
+        faults = [f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()]
+        raise UsageError("\n".join(faults), f"Change it in the environment or in {file}.") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{project / '.env'}: cannot be read: {error}") from error
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+
+
+def _warn_of_misspelt(file: Path) -> None:
+    """Point out variables that look like ours but are not; a stage's own are given to it by the stage runner."""
+    if f"{PREFIX}STAGE" in os.environ:
+        return
+    ours = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in {**dotenv_values(file), **os.environ}:
+        near = get_close_matches(name.upper(), ours, n=1, cutoff=0.8) if name.upper().startswith(PREFIX) else []
+        if near and name.upper() not in ours:
+            logger.warning("%s is no setting of lab. Did you mean %s?", name, near[0])

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from lab.errors import UsageError
+from lab.settings import find_project, read_settings
+
+
+def test_the_project_is_found_upward_from_the_working_directory(project, monkeypatch):
+    deep = project / "experiments" / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+
+    settings = read_settings()
+
+    assert settings.project == project
+    assert settings.runs_folder == project / ".runs"
+    assert settings.experiments_folder == project / "experiments"
+
+
+def test_the_nearest_mark_wins_and_without_one_it_is_the_folder_itself(tmp_path):
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+
+    assert find_project(inner) == inner
+    (tmp_path / "outer" / "pyproject.toml").touch()
+    assert find_project(inner) == tmp_path / "outer"
+    (inner / ".lab").mkdir()
+    assert find_project(inner) == inner
+
+
+def test_a_named_project_brings_its_own_env_file(project, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".env").write_text("LAB_RUNS=elsewhere\n")
+    monkeypatch.setenv("LAB_PROJECT", str(other))
+
+    assert read_settings().runs_folder == other / "elsewhere"
+
+
+def test_a_named_project_must_exist(project, monkeypatch):
+    monkeypatch.setenv("LAB_PROJECT", "/nowhere/at/all")
+
+    with pytest.raises(UsageError, match="LAB_PROJECT: there is no folder /nowhere/at/all"):
+        read_settings()
+
+
+def test_a_working_directory_that_was_removed_is_said(project, monkeypatch):
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with pytest.raises(UsageError, match="the working directory no longer exists"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'LAB_RUNS="x y"',
+        "LAB_RUNS='x y'",
+        "LAB_RUNS=x y # note",
+        "export LAB_RUNS=x y",
+        "\n\nLAB_RUNS=x y\n\n",
+        "LAB_RUNS=x y\r\nLAB_STORE=z\r\n",
+    ],
+)
+def test_the_env_file_is_read_by_the_rules_that_its_example_states(project, line):
+    (project / ".env").write_bytes(line.encode())
+
+    assert read_settings().runs == Path("x y")
+
+
+def test_the_environment_comes_before_the_env_file(project, monkeypatch):
+    (project / ".env").write_text("LAB_RUNS=file\n")
+    monkeypatch.setenv("LAB_RUNS", "environment")
+
+    assert read_settings().runs == Path("environment")
+
+
+@pytest.mark.parametrize("text", ["false", "False", "0", "no", "off"])
+def test_a_switch_that_says_no_is_off(project, monkeypatch, text):
+    monkeypatch.setenv("LAB_DEBUG", text)
+
+    assert read_settings().debug is False
+
+
+def test_a_switch_that_says_neither_is_refused_by_its_name(project, monkeypatch):
+    monkeypatch.setenv("LAB_DEBUG", "maybe")
+
+    with pytest.raises(UsageError, match="^LAB_DEBUG: ") as caught:
+        read_settings()
+
+    assert str(project / ".env") in caught.value.do
+
+
+def test_blocked_plugins_are_separated_by_commas(project, monkeypatch):
+    monkeypatch.setenv("LAB_BLOCKED_PLUGINS", "wandb, mlflow,,")
+
+    assert read_settings().blocked_plugins == {"wandb", "mlflow"}
+
+
+def test_an_env_file_that_is_no_text_is_a_usage_error(project):
+    (project / ".env").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(UsageError, match=r"\.env: cannot be read"):
+        read_settings()
+
+
+def test_a_misspelt_setting_is_pointed_out(project, monkeypatch, caplog):
+    monkeypatch.setenv("LAB_BLOCKED_PLUGIN", "wandb")
+    (project / ".env").write_text("LAB_RUNZ=x\n")
+    monkeypatch.setenv("LAB_SOMETHING_OF_A_PLUGIN", "1")
+
+    with caplog.at_level(logging.WARNING, logger="lab.settings"):
+        read_settings()
+
+    assert sorted(caplog.messages) == [
+        "LAB_BLOCKED_PLUGIN is no setting of lab. Did you mean LAB_BLOCKED_PLUGINS?",
+        "LAB_RUNZ is no setting of lab. Did you mean LAB_RUNS?",
+    ]
