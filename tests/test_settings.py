@@ -92,7 +92,7 @@ def test_a_switch_that_says_no_is_off(project, monkeypatch, text):
 def test_a_switch_that_says_neither_is_refused_by_its_name(project, monkeypatch):
     monkeypatch.setenv("LAB_DEBUG", "maybe")
 
-    with pytest.raises(UsageError, match="^LAB_DEBUG: ") as caught:
+    with pytest.raises(UsageError, match=r"^LAB_DEBUG: ") as caught:
         read_settings()
 
     assert str(project / ".env") in caught.value.do

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.errors import UsageError
+from lab.experiment import Change, flat, load, loading, names
+
+BASE = """
+description = "Base"
+loop = "pretrain"
+attention = { name = "flash-varlen", provider = "fa3" }
+
+[observers]
+profiler = { steps = [21, 22], stacks = true }
+
+[data]
+source = { name = "files", pattern = "*.txt" }
+train_tokens = 100
+validation_tokens = 10
+max_documents = 5
+context = 64
+
+[model]
+layers = 2
+width = 64
+heads = 4
+
+[batch]
+tokens = 128
+
+[optimizer]
+
+[train]
+steps = 10
+warmup_steps = 2
+"""
+
+
+@pytest.fixture
+def folder(project):
+    (project / "experiments" / "base.toml").write_text(BASE)
+    return project / "experiments"
+
+
+def write(folder, name, text):
+    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return name
+
+
+def fault(folder, text="", *, name="child", overrides=()):
+    write(folder, name, text)
+    with pytest.raises(UsageError) as caught:
+        load(name, folder, overrides)
+    return caught.value
+
+
+def changes(loaded):
+    return [(change.key, change.before, change.after) for change in loaded.declarations[-1].changes]
+
+
+def test_what_a_child_sets_is_its_declared_change(folder):
+    write(folder, "child", 'extends = "base"\nattention = "flex"\n')
+
+    loaded = load("child", folder)
+
+    assert (loaded.experiment.name, loaded.experiment.attention.name) == ("child", "flex")
+    assert loaded.files == (folder / "child.toml", folder / "base.toml")
+    assert (loaded.declarations[-1].base, loaded.declarations[-1].child) == ("base", "child")
+    assert changes(loaded) == [("attention.name", "flash-varlen", "flex"), ("attention.provider", "fa3", None)]
+
+
+def test_name_description_and_group_are_no_change(folder):
+    write(folder, "child", 'extends = "base"\ndescription = "Other"\ngroup = "x"\n')
+
+    assert changes(load("child", folder)) == []
+
+
+def test_each_link_of_a_chain_declares_its_own_change(folder):
+    write(folder, "middle", 'extends = "base"\nseed = 1\n')
+    write(folder, "child", 'extends = "middle"\nseed = 2\n')
+
+    loaded = load("child", folder, ["seed=3"])
+
+    assert [(d.base, d.child, d.changes) for d in loaded.declarations] == [
+        ("base", "middle", (Change("seed", 42, 1),)),
+        ("middle", "child", (Change("seed", 1, 2),)),
+        ("child", "--set", (Change("seed", 2, 3),)),
+    ]
+
+
+def test_options_without_a_name_go_to_the_part_of_the_base(folder):
+    write(folder, "child", 'extends = "base"\nattention.provider = "fa4"\n')
+
+    assert load("child", folder).experiment.attention.model_dump() == {"name": "flash-varlen", "provider": "fa4"}
+
+
+def test_options_can_join_a_part_that_was_only_named(folder):
+    write(folder, "named", 'extends = "base"\nattention = "flex"\n')
+    write(folder, "child", 'extends = "named"\nattention.block = 64\n')
+
+    assert load("child", folder).experiment.attention.model_dump() == {"name": "flex", "block": 64}
+
+
+def test_tables_merge_at_any_depth_and_lists_replace(folder):
+    write(folder, "child", 'extends = "base"\n[observers.profiler]\nsteps = [3]\n[observers.memory]\n')
+
+    assert load("child", folder).experiment.observers == {"profiler": {"steps": [3], "stacks": True}, "memory": {}}
+
+
+def test_an_observer_is_switched_off_with_false(folder):
+    write(folder, "child", 'extends = "base"\nobservers.profiler = false\n')
+
+    loaded = load("child", folder)
+
+    assert loaded.experiment.observers == {}
+    assert [change[0] for change in changes(loaded)] == ["observers.profiler.steps", "observers.profiler.stacks"]
+
+
+def test_a_size_in_packs_drops_the_size_in_tokens(folder):
+    write(folder, "child", 'extends = "base"\nbatch.packs = 3\n')
+
+    batch = load("child", folder).experiment.batch
+
+    assert (batch.packs, batch.tokens) == (3, None)
+
+
+def test_a_network_volume_drops_a_volume_of_ones_own(folder):
+    write(folder, "own", 'extends = "base"\nenvironment.volume_gb = 30\n')
+    write(folder, "child", 'extends = "own"\nenvironment.network_volume = "abc"\n')
+
+    assert load("child", folder).experiment.environment.volume_gb is None
+
+
+def test_a_path_extends_its_neighbour_and_then_the_projects_experiments(folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write(elsewhere, "near", 'extends = "base"\nseed = 1\n')
+    write(elsewhere, "top", 'extends = "near"\nseed = 2\n')
+    write(elsewhere, "by-path", f'extends = "../{folder.relative_to(tmp_path)}/base.toml"\n')
+
+    assert load(str(elsewhere / "top.toml"), folder).experiment.train.steps == 10
+    assert load(str(elsewhere / "by-path.toml"), folder).files[-1] == folder / "base.toml"
+
+
+def test_experiments_that_a_wheel_brings_are_found_last(folder, tmp_path, monkeypatch):
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    write(packaged, "base", BASE.replace("steps = 10", "steps = 99"))
+    write(packaged, "shipped", BASE)
+    monkeypatch.setattr(loading, "PACKAGED", packaged)
+
+    assert load("base", folder).experiment.train.steps == 10
+    assert load("shipped", folder).files == (packaged / "shipped.toml",)
+    assert {"base", "shipped", "smoke"} <= set(names(folder))
+
+
+def test_a_circle_of_extends_is_drawn(folder):
+    write(folder, "one", 'extends = "two"\n')
+
+    error = fault(folder, 'extends = "one"\n', name="two")
+
+    assert "extends: goes in a circle: two -> one -> two" in error.what
+
+
+def test_an_unknown_experiment_suggests_the_nearest(folder):
+    with pytest.raises(UsageError) as caught:
+        load("smok", folder)
+
+    assert caught.value.what == f"no experiment is called 'smok' in {folder}"
+    assert caught.value.do == "Did you mean 'smoke'?"
+
+
+def test_an_unknown_parent_names_the_file_that_asks_for_it(folder):
+    error = fault(folder, 'extends = "bas"\n')
+
+    assert error.what.startswith(f"{folder / 'child.toml'}: extends: no experiment is called 'bas'")
+    assert error.do == "Did you mean 'base'?"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../base", "a/b", "x" * 300, "x" * 300 + ".toml", "no.toml", "a\0b", "ex periment"]
+)
+def test_a_name_that_is_none_is_refused(folder, name):
+    with pytest.raises(UsageError):
+        load(name, folder)
+
+
+def test_a_file_whose_name_cannot_name_a_run_is_refused(folder):
+    path = folder / "my experiment.toml"
+    path.write_text(BASE)
+
+    with pytest.raises(UsageError, match="becomes part of its runs' names"):
+        load(str(path), folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("optim.lrr = 1e-4", "optim: unknown key. Did you mean 'optimizer'?"),
+        ("lr = 1e-4", "lr: unknown key. Did you mean 'optimizer.learning_rate'?"),
+        ("optimizer.lr = 1", "optimizer.lr: unknown key. Did you mean 'optimizer.learning_rate'?"),
+        ("steps = 5", "steps: unknown key. Did you mean 'train.steps'?"),
+        ("train.warmup-steps = 1", "train.warmup-steps: unknown key. Did you mean 'warmup_steps'?"),
+        ("batch.micro_batch = 1", "batch.micro_batch: unknown key. Did you mean 'micro_batches'?"),
+        ("seed = 'x'", "seed: must be a whole number, not 'x'"),
+        ("seed = -1", "seed: must be greater than or equal to 0, not -1"),
+        ("seed = true", "seed: must be a number, not true"),
+        ("train.steps = 0", "train.steps: must be greater than 0, not 0"),
+        ("train.compile = 'maybe'", "train.compile: must be true or false, not 'maybe'"),
+        ("train.precision = 'fp16'", "train.precision: must be 'bf16-autocast' or 'fp32', not 'fp16'"),
+        ("train.warmup_steps = 10", "train: warmup_steps 10 leaves none of the 10 steps to measure"),
+        ("optimizer.learning_rate = nan", "optimizer.learning_rate: must be a finite number, not nan"),
+        ("optimizer.betas = [0.9, 1.0]", "optimizer.betas.1: must be less than 1, not 1.0"),
+        ("attention = 3", "attention: must be a table, not 3"),
+        ("model.heads = 5", "model: width 64 is not a multiple of heads 5"),
+        ("model.layers = []", "model.layers: must be a whole number"),
+        ("batch = { packs = 1, tokens = 64 }", "batch: give either packs or tokens, not both and not neither"),
+        ("batch.tokens = 63", "batch.tokens 63 cannot hold one segment of data.context 64"),
+        (
+            "evaluate = { every = 1, batches = 1, tokens = 63 }",
+            "evaluate.tokens 63 cannot hold one segment of data.context 64",
+        ),
+        ("data.validation_fraction = 1", "data.validation_fraction: must be less than 1, not 1"),
+        ("data.tokenizer.name = 'x/y'", "data.tokenizer: revision is missing: x/y must be pinned to one commit"),
+        ("environment.gpus = 2", "environment: gpus = 2: more than one GPU is not supported yet"),
+        (
+            "environment = { volume_gb = 1, network_volume = 'a' }",
+            "environment: give either volume_gb or network_volume, not both",
+        ),
+        ("description = 2026-01-01", "description: must be text, in quotes"),
+        ("name = 'x'", "name: an experiment's name is its file's name"),
+        ("results = ['../secret']", "results.0: '../secret' must be a pattern below the run directory"),
+        ("[[stages]]\nname = 'a'\nrun = ['b']", "an experiment with [[stages]] has no loop: it runs commands"),
+    ],
+)
+def test_a_fault_names_the_file_and_the_key(folder, text, message):
+    error = fault(folder, f'extends = "base"\n{text}\n')
+
+    assert error.what.startswith(f"{folder / 'child.toml'}: {message}")
+    assert error.exit_code == 2
+
+
+def test_a_package_that_pip_would_read_as_an_option_is_refused(folder):
+    error = fault(folder, 'extends = "base"\nenvironment.packages = ["--index-url=http://x"]\n')
+
+    assert "environment.packages.0: '--index-url=http://x' is not a package" in error.what
+
+
+def test_every_fault_is_said_at_once(folder):
+    error = fault(folder, 'extends = "base"\ntrain.stepz = 1\nseed = "x"\n')
+
+    assert len(error.what.splitlines()) == 2
+
+
+@pytest.mark.parametrize("missing", ["loop", "train"])
+def test_an_experiment_trains_or_runs_commands(folder, missing):
+    text = "\n".join(line for line in ('loop = "x"', "train = { steps = 1 }") if not line.startswith(missing))
+
+    assert f"{missing} is missing: an experiment trains" in fault(folder, text).what
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe",
+        b"a = ",
+        b"= = =",
+        b"a = 1\na = 2\n",
+        b"a = " + b"[" * 10_000,
+        b"seed = " + b"9" * 5_000,
+        b"a." * 5_000 + b"a = 1",
+        b"extends = 3",
+        b"extends = 'child'",
+        b"\0",
+    ],
+)
+def test_a_file_that_is_no_experiment_is_a_usage_error_that_names_it(folder, content):
+    (folder / "child.toml").write_bytes(content)
+
+    with pytest.raises(UsageError, match="child"):
+        load("child", folder)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(folder):
+    (folder / "child.toml").write_bytes(b"\xef\xbb\xbf" + BASE.encode())
+
+    assert load("child", folder).experiment.seed == 42
+
+
+def test_a_folder_that_is_missing_lists_nothing_and_names_what_was_sought(tmp_path):
+    assert names(tmp_path / "nowhere") == names(Path("/nowhere"))
+    with pytest.raises(UsageError, match="no experiment is called 'smoke'"):
+        load("smoke", tmp_path / "nowhere")
+
+
+def test_an_error_knows_which_file_set_a_key_last(folder):
+    write(folder, "child", 'extends = "base"\nattention.provider = "fa4"\n')
+
+    loaded = load("child", folder, ["seed=1"])
+
+    assert loaded.where("attention.provider") == str(folder / "child.toml")
+    assert loaded.where("attention.name") == str(folder / "base.toml")
+    assert loaded.where("attention.unheard") == str(folder / "child.toml")
+    assert loaded.where("seed") == "--set"
+    assert loaded.where("evaluate") == str(folder / "child.toml")
+
+
+def test_every_experiment_of_the_project_loads(project):
+    for name in names(project / "experiments"):
+        assert flat(load(name, project / "experiments").experiment)["name"] == name
