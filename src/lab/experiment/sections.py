@@ -117,8 +117,16 @@ class Train(Section):
     steps: Count
     warmup_steps: CountOrNone = 0
     precision: Literal["bf16-autocast", "fp32"] = "bf16-autocast"
+    residual: Literal["fp32", "bf16"] = "fp32"
+    """What the stream between the blocks is kept in; BF16 halves its traffic and rounds after every block."""
     compile: bool = False
     prefetch: bool = False
+
+    @model_validator(mode="after")
+    def _residual_fits_precision(self) -> Self:
+        if self.residual == "bf16" and self.precision == "fp32":
+            raise ValueError('residual "bf16" belongs to precision "bf16-autocast", not to "fp32"')
+        return self
 
     @model_validator(mode="after")
     def _warmup_leaves_steps(self) -> Self:
