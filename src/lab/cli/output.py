@@ -28,23 +28,34 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print tables, texts or plain strings to standard output."""
+    """Print tables, texts or plain strings to standard output; without trailing blanks when piped."""
     out = console()
     for renderable in renderables:
-        out.print(renderable)
+        if sys.stdout.isatty():
+            out.print(renderable)
+            continue
+        with out.capture() as capture:
+            out.print(renderable)
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
 
 
-def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = ()) -> Table:
-    """A calm table: no lines, dim headers. Columns in `right` hold numbers; those in `whole` are never cut."""
+def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), cut: Iterable[str] = ()) -> Table:
+    """A calm table: no lines, dim headers.
+
+    Columns in `right` hold numbers; those in `whole` keep their width, those in `cut` end in an ellipsis where the
+    terminal ends, all others wrap.
+    """
     from rich.table import Table
 
-    result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim", show_edge=False)
+    fills = bool(cut) and sys.stdout.isatty()
+    result = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim", show_edge=False, expand=fills)
     for name in columns:
         result.add_column(
             name,
             justify="right" if name in right else "left",
-            no_wrap=name in whole,
-            overflow="fold",
+            no_wrap=name in whole or name in cut,
+            overflow="ellipsis" if name in cut else "fold",
+            ratio=1 if name in cut and fills else None,
         )
     return result
 
