@@ -1,0 +1,114 @@
+"""How a comparison looks in the terminal, and in the forms that other programs read."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+from lab.cli import output
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from lab.compare.comparison import Comparison, Pair
+
+
+STYLES = {"ok": "green", "+": "green", "-": "red", "x": "red", "!": "red bold", "~": "yellow"}
+VERDICT_STYLES = {"comparable": "green", "within limits": "yellow", "not comparable": "red"}
+DIFF_LINES = 60
+FILES = 6
+
+
+def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
+    """Print the comparison in the wanted form."""
+    if form == "json":
+        output.print_json(comparison.record())
+    elif form == "md":
+        from lab.compare.markdown import markdown
+
+        sys.stdout.write(markdown(comparison, only_changed=only_changed))
+    elif form == "html":
+        from lab.report.page import comparison_page
+
+        sys.stdout.write(comparison_page(comparison))
+    else:
+        _text(comparison, only_changed)
+
+
+def _text(comparison: Comparison, only_changed: bool) -> None:
+    from lab.compare import changes, plot, rows
+
+    runs = output.table("", "run", "experiment", "status", whole=("run",))
+    for place, run in enumerate(comparison.runs):
+        runs.add_row(rows.letter(place), output.plain(run.id), output.plain(run.name), run.status)
+    output.show(runs)
+    for place, pair in enumerate(comparison.pairs, start=1):
+        _pair(pair, place, only_changed)
+    output.show("", output.plain(changes.LEGEND, "dim"))
+    for line in rows.interval_lines(comparison):
+        output.show(output.plain(line, "dim"))
+    picture = plot.loss_over_tokens(comparison.runs)
+    if picture:
+        output.show("", output.plain(picture))
+    output.show("", output.plain(f"Next: {comparison.next_command}", "bold"))
+
+
+def _pair(pair: Pair, place: int, only_changed: bool) -> None:
+    from lab.compare import rows
+
+    a, b = rows.letter(0), rows.letter(place)
+    output.show("")
+    for one in pair.judgements:
+        names = ", ".join(check.name for check in one.because)
+        verdict = output.plain(f"{one.verdict}{f': {names}' if names else ''}", VERDICT_STYLES[str(one.verdict)])
+        output.show(output.plain(f"{a} and {b}  {one.question:<7}", "bold") + verdict)
+    output.show("")
+    _differences(pair, a, b)
+    checks = output.table("", "check", a, b, "", whole=("", "check"))
+    for row in rows.check_rows(pair, only_changed=only_changed):
+        checks.add_row(*_cells(row.sign, row.name, row.a, row.b, row.note))
+    if checks.row_count:
+        output.show(checks, "")
+    figures = output.table("", "figure", a, b, "difference", "%", "what it is worth", right=(a, b, "difference", "%"))
+    for figure in rows.figure_rows(pair, place, only_changed=only_changed):
+        shown = (figure.name, figure.a, figure.b, figure.difference, figure.percent, figure.words)
+        figures.add_row(*_cells(figure.mark, *shown))
+    output.show(figures, "")
+    for claim in pair.claims:
+        output.console().print(output.plain(claim), soft_wrap=True)
+    _code(pair)
+
+
+def _differences(pair: Pair, a: str, b: str) -> None:
+    from lab.compare import rows
+
+    found = output.table("", "kind", "differs", a, b, whole=("", "kind"))
+    shown = list(rows.difference_rows(pair))
+    files = [row for row in shown if row.kind == "code" and "/" in row.key]
+    for row in shown:
+        if row not in files[FILES:]:
+            found.add_row(*(output.plain(cell) for cell in astuple(row)))
+    if len(files) > FILES:
+        found.add_row("", "code", f"{len(files) - FILES} more files", "", "")
+    if found.row_count:
+        output.show(found, "")
+
+
+def _code(pair: Pair) -> None:
+    from lab.compare.code_changes import code_changes
+
+    left = DIFF_LINES
+    for one in code_changes(pair.a, pair.b):
+        output.show("", output.plain(f"{one.path}  +{one.added} -{one.removed}  {one.note}".rstrip(), "bold"))
+        for line in one.lines[2 : 2 + left]:
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            output.show(output.plain(line, style))
+        left -= min(left, max(0, len(one.lines) - 2))
+        if not left:
+            output.show(output.plain("... more lines: the bundles in both run directories have all", "dim"))
+            return
+
+
+def _cells(mark: str, *cells: str) -> tuple[Text, ...]:
+    return (output.plain(mark, STYLES.get(mark, "")), *(output.plain(cell) for cell in cells))

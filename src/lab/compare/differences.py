@@ -1,0 +1,157 @@
+"""What really differs between two runs, against what their experiments declare to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.compare.facts import flattened
+from lab.experiment import COMPUTING_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lab.compare.facts import RunFacts
+
+KINDS = ("weights", "data", "code", "precision", "libraries", "hardware", "clocks")
+"""The fixed order in which differences are listed."""
+_KIND_OF_KEY = (
+    ("seed", "weights"),
+    ("model", "weights"),
+    ("data", "data"),
+    ("batch", "data"),
+    ("evaluate", "data"),
+    ("train.precision", "precision"),
+    ("train.steps", "clocks"),
+    ("train.warmup_steps", "clocks"),
+    ("environment.packages", "libraries"),
+    ("environment.image", "libraries"),
+    ("environment.torch_index", "libraries"),
+    ("environment", "hardware"),
+)
+UNRUN_ROOMS = ("cli", "report", "compare", "launch", "rental", "series", "conformance")
+"""Code that no worker executes: a difference there cannot change what a run computes."""
+_UNRUN_FILES = (".md", ".toml", ".txt")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in both runs; None means absent."""
+
+    kind: str
+    key: str
+    a: object
+    b: object
+    declared: bool = False
+
+
+def between(a: RunFacts, b: RunFacts) -> tuple[Difference, ...]:
+    """Everything that differs: what is declared first, then the rest in the fixed order of kinds."""
+    found = [*in_experiments(a, b), *_in_data(a, b), *_in_code(a, b), *_in_surroundings(a, b)]
+    return tuple(sorted(found, key=lambda one: (not one.declared, KINDS.index(one.kind))))
+
+
+def in_experiments(a: RunFacts, b: RunFacts) -> list[Difference]:
+    """Keys of the experiments that decide the computation and differ.
+
+    A difference is declared when both experiments are the same after each is rolled back by what it declares.
+    """
+    before_a, before_b = _rolled_back(a), _rolled_back(b)
+    keys = [key for key in dict.fromkeys([*a.flat, *b.flat]) if key.split(".")[0] in COMPUTING_KEYS]
+    return [
+        Difference(_kind(key), key, a.flat.get(key), b.flat.get(key), before_a.get(key) == before_b.get(key))
+        for key in keys
+        if a.flat.get(key) != b.flat.get(key)
+    ]
+
+
+def differing_files(a: RunFacts, b: RunFacts) -> dict[str, tuple[str | None, str | None]]:
+    """Files that a worker may run and whose content is not the same, with both hashes."""
+    files_a, files_b = _files(a), _files(b)
+    paths = sorted({*files_a, *files_b})
+    return {path: (files_a.get(path), files_b.get(path)) for path in paths if files_a.get(path) != files_b.get(path)}
+
+
+def packages(facts: RunFacts) -> dict[str, object]:
+    """Versions of what was really imported, with Python, driver and CUDA."""
+    found = flattened(facts.environment.get("packages") or {})
+    for key in ("python", "driver", "cuda", "image"):
+        if facts.environment.get(key) is not None:
+            found[key] = facts.environment[key]
+    return found
+
+
+def clocks(facts: RunFacts) -> dict[str, object]:
+    """What the environment says of the GPU's clocks and power limit."""
+    return {
+        key: value
+        for key, value in flattened({"device": facts.device, "notes": facts.environment.get("notes") or {}}).items()
+        if any(word in key for word in ("clock", "power", "throttle"))
+    }
+
+
+def _rolled_back(facts: RunFacts) -> dict[str, object]:
+    flat = dict(facts.flat)
+    for declaration in reversed(facts.config.get("declarations") or []):
+        for change in declaration.get("changes", ()):
+            flat[change["key"]] = change.get("before")
+    return {key: value for key, value in flat.items() if value is not None}
+
+
+def _kind(key: str) -> str:
+    return next((kind for prefix, kind in _KIND_OF_KEY if key == prefix or key.startswith(f"{prefix}.")), "code")
+
+
+def _in_data(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
+    weights = a.fingerprint("weights_initial"), b.fingerprint("weights_initial")
+    if weights[0] != weights[1]:
+        yield Difference("weights", "initial weights", *weights)
+    yield from _unequal("data", _data(a), _data(b))
+
+
+def _data(facts: RunFacts) -> dict[str, object]:
+    tokenizer = facts.manifest.get("tokenizer") or {}
+    known = {"token cache": facts.manifest.get("identity"), "tokenizer": tokenizer.get("sha256")}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _in_code(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
+    for path, (one, other) in differing_files(a, b).items():
+        yield Difference("code", path, one, other)
+
+
+def _in_surroundings(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
+    yield from _unequal("precision", _one("precision", a), _one("precision", b))
+    yield from _unequal("code", flattened(_kernels(a), "kernels."), flattened(_kernels(b), "kernels."))
+    yield from _unequal("libraries", packages(a), packages(b))
+    yield from _unequal("hardware", _hardware(a), _hardware(b))
+    yield from _unequal("clocks", clocks(a), clocks(b))
+
+
+def _kernels(facts: RunFacts) -> dict[str, object]:
+    return facts.environment.get("kernels") or {}
+
+
+def _one(key: str, facts: RunFacts) -> dict[str, object]:
+    return {key: facts.environment[key]} if key in facts.environment else {}
+
+
+def _hardware(facts: RunFacts) -> dict[str, object]:
+    known = {f"device.{key}": facts.device.get(key) for key in ("type", "name", "uuid", "memory_bytes")}
+    known |= {key: facts.environment.get(key) for key in ("cpu", "threads")}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _unequal(kind: str, a: dict[str, object], b: dict[str, object]) -> Iterable[Difference]:
+    for key in dict.fromkeys([*a, *b]):
+        if a.get(key) != b.get(key):
+            yield Difference(kind, key, a.get(key), b.get(key))
+
+
+def _files(facts: RunFacts) -> dict[str, str]:
+    files = facts.provenance.get("files") or {}
+    return {path: digest for path, digest in files.items() if _may_run(path)}
+
+
+def _may_run(path: str) -> bool:
+    return not path.endswith(_UNRUN_FILES) and not any(f"lab/{room}/" in path for room in UNRUN_ROOMS)

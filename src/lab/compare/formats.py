@@ -1,0 +1,95 @@
+"""How values are written for people: one way for each unit, in the terminal, in Markdown and on a page."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lab.compare.statistics import Interval
+
+NOTHING = "-"
+_DIGEST = re.compile(r"[0-9a-f]{40,}")
+_LONGEST = 60
+
+
+def quantity(value: float | None, unit: str = "") -> str:
+    """A figure with its unit; `-` for none, and NaN and infinity by name."""
+    if value is None:
+        return NOTHING
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
+    written = _WRITTEN.get(unit)
+    return written(value) if written else f"{value:,.6g}{' ' if unit else ''}{unit}"
+
+
+def moved(difference: float | None, unit: str) -> str:
+    """A difference with its sign and unit."""
+    if difference is None or not math.isfinite(difference):
+        return ""
+    if difference == 0:
+        return "0"
+    text = quantity(abs(difference), unit)
+    return f"{'+' if difference > 0 else '-'}{text}"
+
+
+def percent(ratio: float | None) -> str:
+    """A share with its sign: `-10.4 %`."""
+    if ratio is None or not math.isfinite(ratio):
+        return ""
+    digits = 1 if abs(ratio) >= 0.001 or ratio == 0 else 3
+    return f"{100 * ratio:+.{digits}f} %"
+
+
+def interval(one: Interval | None, unit: str) -> str:
+    """Both ends: `2,180 to 2,240`."""
+    return f"{quantity(one.low, unit)} to {quantity(one.high, unit)}" if one else ""
+
+
+def value(content: object) -> str:
+    """Any recorded value in one short line; a hash by its first characters."""
+    if content is None:
+        return NOTHING
+    if isinstance(content, dict):
+        return ", ".join(f"{key}: {value(inner)}" for key, inner in content.items()) or "none"
+    if isinstance(content, (list, tuple)):
+        return ", ".join(value(inner) for inner in content) or "none"
+    if isinstance(content, float):
+        return f"{content:.6g}"
+    text = _DIGEST.sub(lambda match: match[0][:8], str(content))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def duration(seconds: float) -> str:
+    """Seconds below two minutes, then minutes, then hours."""
+    if seconds < 10:
+        return f"{seconds:.4g} s"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def size(count: float) -> str:
+    """Bytes in powers of 1024."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= factor:
+            return f"{count / factor:.2f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "nats/token": lambda number: f"{number:.4f}",
+    "bits/byte": lambda number: f"{number:.4f}",
+    "tokens/s": lambda number: f"{number:,.0f}/s" if number >= 100 else f"{number:,.2f}/s",
+    "tokens": lambda number: f"{number:,.0f}",
+    "tokens/dollar": lambda number: f"{number:,.0f}/$",
+    "seconds": duration,
+    "bytes": size,
+    "share": lambda number: f"{100 * number:.2f} %",
+    "dollars": lambda number: f"${number:.4f}",
+}

@@ -1,0 +1,130 @@
+"""The figures of runs side by side, each saying how it is known and which direction is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from lab.compare import alignment
+from lab.compare.statistics import Interval, rate, rate_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from lab.compare.alignment import Point
+    from lab.compare.facts import RunFacts
+
+Known = Literal["measured", "derived", "declared", "unknown"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of every run, in the order of the runs; None where a run does not have it."""
+
+    name: str
+    question: str | None
+    """Whose verdict it falls under: "loss", "speed" or "memory"; None for a figure that is only shown."""
+    unit: str
+    better: Literal["lower", "higher"] | None
+    known: Known
+    how: str
+    values: tuple[float | None, ...]
+    intervals: tuple[Interval | None, ...] = ()
+
+
+def measures(runs: Sequence[RunFacts]) -> tuple[Measure, ...]:
+    """Every figure that at least one of the runs has."""
+    found = [*_loss(runs), *_speed(runs), *_memory(runs), *_cost(runs)]
+    return tuple(measure for measure in found if any(value is not None for value in measure.values))
+
+
+def tokens_per_second(run: RunFacts) -> float | None:
+    """All targets of the normal region over all its time."""
+    return rate(*_normal(run, "targets"))
+
+
+def model_flops_utilisation(run: RunFacts) -> float | None:
+    """Model FLOPs of the normal region over its time and the device's peak; None without a known peak."""
+    peak = run.measured.get("peak_flops")
+    achieved = rate(*_normal(run, "flops"))
+    return achieved / peak if peak and achieved is not None else None
+
+
+def tokenizers_differ(runs: Sequence[RunFacts]) -> bool:
+    """True when a token is not the same piece of text in all runs."""
+    found = [run.manifest.get("tokenizer") or run.experiment.get("data", {}).get("tokenizer") or {} for run in runs]
+    return len({one.get("sha256") or (one.get("name"), one.get("revision")) for one in found}) > 1
+
+
+def _loss(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    evaluated = alignment.common_tokens(runs, evaluated=True)
+    trained = alignment.common_tokens(runs, evaluated=False)
+    if evaluated is not None:
+        yield _read_off("validation loss", "nats/token", runs, evaluated, alignment.validation_loss)
+        yield _read_off("bits per byte", "bits/byte", runs, evaluated, alignment.bits_per_byte)
+    if trained is not None:
+        yield _read_off("training loss", "nats/token", runs, trained, alignment.training_loss)
+
+
+def _read_off(
+    name: str, unit: str, runs: Sequence[RunFacts], tokens: float, value: Callable[[RunFacts, float], Point]
+) -> Measure:
+    points = [value(run, tokens) for run in runs]
+    exact = all(point.exact for point in points) and unit != "bits/byte"
+    where = f"at {tokens:,.0f} tokens"
+    how = where if all(point.exact for point in points) else f"{where}, on the line between neighbouring points"
+    values = tuple(
+        None if point.value is None or (_nan(point.value) and unit == "bits/byte") else point.value for point in points
+    )
+    return Measure(name, "loss", unit, "lower", "measured" if exact else "derived", how, values)
+
+
+def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    regions = [_normal(run, "targets") for run in runs]
+    counts = " and ".join(dict.fromkeys(str(len(seconds)) for _, seconds in regions))
+    how = f"all targets over all time of the {counts} normal steps"
+    intervals = tuple(rate_interval(*region) for region in regions)
+    rates = tuple(rate(*region) for region in regions)
+    yield Measure("tokens per second", "speed", "tokens/s", "higher", "derived", how, rates, intervals)
+    medians = tuple(median(seconds) if seconds else None for _, seconds in regions)
+    yield Measure("median step", "speed", "seconds", "lower", "derived", f"of the {counts} normal steps", medians)
+    utilisation = tuple(model_flops_utilisation(run) for run in runs)
+    yield Measure("MFU", "speed", "share", "higher", "derived", "model FLOPs over time and peak", utilisation)
+    overall = tuple(rate(run.steps.column("targets"), run.steps.column("seconds")) for run in runs)
+    yield Measure(
+        "overall tokens per second", None, "tokens/s", None, "derived", "warm-up and observed steps too", overall
+    )
+    elapsed = tuple(_number(run.summary.get("elapsed_seconds")) for run in runs)
+    yield Measure(
+        "total elapsed", None, "seconds", None, "measured", "start to end of the worker, all included", elapsed
+    )
+
+
+def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    for name, key in (("peak allocated", "peak_allocated_bytes"), ("peak reserved", "peak_reserved_bytes")):
+        values = tuple(_number(run.measured.get(key)) for run in runs)
+        yield Measure(name, "memory", "bytes", "lower", "measured", "largest of the normal steps", values)
+
+
+def _cost(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    dollars = tuple(_number(run.cost.get("dollars")) for run in runs)
+    yield Measure("cost", None, "dollars", None, "derived", "time of each phase at its price", dollars)
+    totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
+    per_dollar = tuple(total / paid if total and paid else None for total, paid in zip(totals, dollars, strict=True))
+    yield Measure("tokens per dollar", None, "tokens/dollar", None, "derived", "all targets over all cost", per_dollar)
+
+
+def _normal(run: RunFacts, name: str) -> tuple[list[float], list[float]]:
+    amounts, seconds = run.steps.column(name), run.steps.column("seconds")
+    places = [place for place in run.steps.normal if not _nan(seconds[place])]
+    return [amounts[place] for place in places], [seconds[place] for place in places]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _nan(value: float) -> bool:
+    return math.isnan(value)

@@ -1,0 +1,68 @@
+"""Checks on what surrounds a computation: precision, hardware, code, libraries and clocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lab.compare import differences
+from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.compare.facts import RunFacts
+
+SAME_MODEL_SPREAD = 0.22
+"""Largest speed difference met between two GPUs of one model (arXiv 2208.11035); 8 % on average."""
+BRINGS_LIBRARIES = ("environment", "loop", "attention", "loss")
+
+
+def precision(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
+    """The precision really computed in."""
+    values = a.environment.get("precision"), b.environment.get("precision")
+    return Check.equal("precision", values, ALL_NO, brought=among(declared, ("train.precision",)))
+
+
+def hardware(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Iterator[Check]:
+    """GPU model and UUID; on a CPU, which has no UUID, its model and threads."""
+    brought = among(declared, ("environment.gpu",))
+    allows = {"loss": LIMITS, "speed": NO, "memory": LIMITS}
+    if a.device.get("type") == b.device.get("type") == "cpu":
+        yield Check.equal("CPU model", (a.environment.get("cpu"), b.environment.get("cpu")), allows, brought=brought)
+        yield Check.equal("CPU threads", (a.environment.get("threads"), b.environment.get("threads")), {"speed": NO})
+        return
+    names = a.device.get("name"), b.device.get("name")
+    yield Check.equal("GPU model", names, allows, brought=brought)
+    if names[0] == names[1]:
+        note = f"two GPUs of one model: up to {SAME_MODEL_SPREAD:.0%} apart without any change"
+        yield Check.equal("GPU UUID", (a.device.get("uuid"), b.device.get("uuid")), {"speed": LIMITS}, note)
+
+
+def code(a: RunFacts, b: RunFacts) -> Check:
+    """The files that a worker may run."""
+    values = a.provenance.get("code_sha256"), b.provenance.get("code_sha256")
+    if not (a.provenance.get("files") and b.provenance.get("files")):
+        return Check.equal("code", values, ALL_LIMITS)
+    paths = list(differences.differing_files(a, b))
+    if not paths:
+        note = "" if values[0] == values[1] else "differs only in files that no worker runs"
+        return Check("code", True, *values, note)
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return Check("code", False, *values, f"{', '.join(paths[:3])}{more}", (), ALL_LIMITS)
+
+
+def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
+    """The versions really imported."""
+    one, other = differences.packages(a), differences.packages(b)
+    names = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
+    if one and other and not names:
+        return Check("libraries", True, f"{len(one)} versions", f"{len(one)} versions")
+    sides = [", ".join(f"{key} {side.get(key, 'absent')}" for key in names) if side else None for side in (one, other)]
+    return Check.equal("libraries", sides, ALL_LIMITS, brought=among(declared, BRINGS_LIBRARIES))
+
+
+def clocks(a: RunFacts, b: RunFacts) -> Iterator[Check]:
+    """GPU clocks and power limit, where an environment records them."""
+    one, other = differences.clocks(a), differences.clocks(b)
+    if one or other:
+        yield Check.equal("clocks", (one or None, other or None), {"speed": LIMITS})

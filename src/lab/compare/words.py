@@ -1,0 +1,105 @@
+"""What two runs show and do not show, in sentences that a person may quote, and the command to type next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lab.compare import formats
+from lab.compare.statistics import LABEL
+from lab.compare.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lab.compare.alignment import Divergence
+    from lab.compare.changes import Change
+    from lab.compare.comparison import Pair
+    from lab.compare.facts import RunFacts
+    from lab.compare.verdicts import Judgement
+
+ONE_SEED = (
+    "One seed each: this describes two runs; it does not show that the change moves the loss. "
+    "Neighbouring points of a curve are one sample, so smoothing does not help; more seeds do."
+)
+ONE_RUN = f"One run each: the interval is {LABEL}. Runs repeated in turns on one machine would be."
+COUNTER = "The allocator's counters repeat for the same code on the same GPU model, so one run each is enough."
+
+
+def claims(
+    letter: str,
+    a: RunFacts,
+    b: RunFacts,
+    judgements: Sequence[Judgement],
+    found: Sequence[Change],
+    parting: Divergence | None,
+) -> tuple[str, ...]:
+    """A few sentences for each question, in the order of the questions; `letter` is what the second run is called."""
+    of = {one.question: one for one in judgements}
+    by_name = {one.measure.name: one for one in found}
+    return (
+        *_loss(letter, a, b, of["loss"], by_name, parting),
+        *_speed(letter, of["speed"], by_name),
+        *_memory(letter, of["memory"], by_name),
+    )
+
+
+def refusal(judgement: Judgement) -> str:
+    """Why a question gets no answer: `Loss is not comparable: evaluation inputs.`"""
+    names = ", ".join(check.name for check in judgement.because)
+    return f"{judgement.question.capitalize()} is {judgement.verdict}: {names}."
+
+
+def next_command(pairs: Sequence[Pair]) -> str:
+    """The command that brings the reader further: mend what is not comparable, or look closer."""
+    worst = next(
+        (pair for pair in pairs if any(one.verdict is Verdict.NOT_COMPARABLE for one in pair.judgements)), None
+    )
+    if worst is None:
+        return f"lab report {' '.join(dict.fromkeys([pairs[0].a.id, *(pair.b.id for pair in pairs)]))}"
+    names = {check.name for check in worst.failed}
+    if "declared change" in names:
+        return f"lab check {worst.b.name}"
+    if not worst.a.summary or not worst.b.summary:
+        unfinished = worst.b if not worst.b.summary else worst.a
+        return f"lab runs show {unfinished.id}"
+    return f"lab run {worst.b.name}"
+
+
+def _loss(
+    letter: str, a: RunFacts, b: RunFacts, judgement: Judgement, by_name: dict[str, Change], parting: Divergence | None
+) -> Iterator[str]:
+    shared = min(len(a.steps), len(b.steps))
+    if judgement.verdict is Verdict.NOT_COMPARABLE:
+        yield f"{refusal(judgement)} The values are shown; their difference is no result."
+        return
+    if parting is None and shared:
+        yield f"The training loss is the same to the last bit in all {shared} shared steps."
+        return
+    change = by_name.get("validation loss") or by_name.get("training loss")
+    if change is not None and change.difference is not None:
+        size, how = f"{abs(change.difference):.4g} {_way(change)}", change.measure.how
+        yield f"{letter}'s {change.measure.name} is {size} {how}. {ONE_SEED}"
+    if parting is not None:
+        yield f"The curves part at step {parting.step}: {parting.cause}."
+
+
+def _speed(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
+    change = by_name.get("tokens per second")
+    if judgement.verdict is Verdict.NOT_COMPARABLE:
+        yield refusal(judgement)
+    elif change is not None and change.ratio:
+        word = "faster" if change.ratio > 0 else "slower"
+        yield f"{letter} is {formats.percent(abs(change.ratio)).lstrip('+')} {word}: {change.measure.how}. {ONE_RUN}"
+
+
+def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
+    change = by_name.get("peak allocated")
+    if judgement.verdict is Verdict.NOT_COMPARABLE:
+        yield refusal(judgement)
+    elif change is not None and change.ratio:
+        word = "less" if change.ratio < 0 else "more"
+        yield f"{letter}'s peak takes {formats.percent(abs(change.ratio)).lstrip('+')} {word} memory. {COUNTER}"
+
+
+def _way(change: Change) -> str:
+    return "lower" if (change.difference or 0.0) < 0 else "higher"

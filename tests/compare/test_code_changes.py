@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sample_runs import CODE, write
+
+from lab.compare import facts
+from lab.compare.code_changes import code_changes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OTHER = "sample-20261201-0916-bbbb"
+WORKER = "src/lab/worker/execute.py"
+
+
+def test_the_diff_of_the_files_that_ran_comes_from_both_bundles(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    a = write(runs)
+    b = write(runs, id=OTHER, code=CODE | {WORKER: "def execute():\n    return 2\n", "src/lab/cli/run.py": "pass\n"})
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert (change.path, change.added, change.removed) == (WORKER, 1, 1)
+    assert "+    return 2" in change.lines
+
+
+def test_a_file_that_only_one_run_has_is_all_added(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    a, b = write(runs), write(runs, id=OTHER, code=CODE | {"plugins/lab_new/loss.py": "one\ntwo\n"})
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert (change.added, change.removed) == (2, 0)
+
+
+def test_a_bundle_that_is_gone_or_torn_is_said_and_not_guessed(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    a, b = write(runs), write(runs, id=OTHER, code=CODE | {WORKER: "other\n"})
+    a.bundle.unlink()
+    b.bundle.write_bytes(b.bundle.read_bytes()[:40])
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert change.note == "the bundle of both runs is not there to look into"

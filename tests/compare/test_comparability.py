@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from sample_runs import CODE, CPU, H100, Sample, edit, write
+
+from lab.compare import facts
+from lab.compare.comparison import Comparison, compare
+from lab.compare.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from lab.runs.directory import RunDirectory
+
+OTHER = "sample-20261201-0916-bbbb"
+YES, LIMITS, NO = Verdict.COMPARABLE, Verdict.WITHIN_LIMITS, Verdict.NOT_COMPARABLE
+ON_CPU = Sample(device=CPU, peak=None)
+CLOCKED = Sample(device=H100 | {"clocks": {"sm_mhz": 1980}})
+
+# One changed thing -> the one check that may be named, and what it leaves of loss, speed and memory.
+CASES = {
+    "initial weights": (Sample(), {"weights": "other"}, (NO, YES, YES)),
+    "tokens fed": (Sample(), {"fed_flips_at": 7}, (NO, LIMITS, LIMITS)),
+    "evaluation inputs": (Sample(), {"evaluation_inputs": "other"}, (NO, YES, YES)),
+    "measurement scope": (Sample(), {"scope": "other"}, (YES, NO, NO)),
+    "precision": (Sample(), {"precision": "fp32"}, (NO, NO, NO)),
+    "GPU model": (Sample(), {"device": H100 | {"name": "NVIDIA H200"}}, (LIMITS, NO, LIMITS)),
+    "GPU UUID": (Sample(), {"device": H100 | {"uuid": "GPU-b7"}}, (YES, LIMITS, YES)),
+    "CPU model": (ON_CPU, {"cpu": "Another CPU"}, (LIMITS, NO, LIMITS)),
+    "CPU threads": (ON_CPU, {"threads": 4}, (YES, NO, YES)),
+    "code": (Sample(), {"code": CODE | {"src/lab/worker/execute.py": "other\n"}}, (LIMITS, LIMITS, LIMITS)),
+    "libraries": (Sample(), {"packages": {"torch": "2.14.1", "numpy": "2.4.6"}}, (LIMITS, LIMITS, LIMITS)),
+    "clocks": (CLOCKED, {"device": H100 | {"clocks": {"sm_mhz": 1400}}}, (YES, LIMITS, YES)),
+    "resumed": (Sample(), {"attempt": 2}, (LIMITS, LIMITS, LIMITS)),
+    "both completed": (Sample(), {"status": "stopped"}, (LIMITS, LIMITS, LIMITS)),
+    "whole records": (Sample(), {"torn": 1}, (LIMITS, LIMITS, LIMITS)),
+}
+
+
+def failed(comparison: Comparison) -> list[str]:
+    return [check.name for check in comparison.pairs[0].failed]
+
+
+def verdicts(comparison: Comparison) -> tuple[Verdict, ...]:
+    return tuple(one.verdict for one in comparison.pairs[0].judgements)
+
+
+def compared(a: RunDirectory, b: RunDirectory) -> Comparison:
+    return compare([facts.read(a), facts.read(b)])
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / ".runs"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_difference_names_one_check_and_nothing_else(name: str, runs: Path) -> None:
+    base, change, left = CASES[name]
+    a = write(runs, base)
+    b = write(runs, replace(base, id=OTHER), **change)
+
+    there, back = compared(a, b), compared(b, a)
+
+    assert failed(there) == failed(back) == [name]
+    assert verdicts(there) == verdicts(back) == left
+
+
+def test_two_runs_of_one_experiment_are_comparable_for_everything(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER))
+
+    assert failed(result) == []
+    assert verdicts(result) == (YES, YES, YES)
+    assert all(change.difference == 0 for change in result.pairs[0].changes)
+
+
+@pytest.mark.parametrize(
+    "sample", [Sample(), Sample(attempt=2, torn=1, status="failed"), Sample(failed_stage="prepare")]
+)
+def test_a_run_is_comparable_with_itself_whatever_it_lacks(sample: Sample, runs: Path) -> None:
+    run = write(runs, sample)
+
+    result = compared(run, run)
+
+    assert failed(result) == []
+    assert verdicts(result) == (YES, YES, YES)
+
+
+MISSING: dict[str, Callable[[RunDirectory], None]] = {
+    "initial weights": lambda run: edit(run.summary, fingerprints__weights_initial=None),
+    "measurement scope": lambda run: edit(run.summary, fingerprints__scope=None),
+    "precision": lambda run: edit(run.environment, precision=None),
+    "GPU model": lambda run: edit(run.environment, device__name=None),
+    "GPU UUID": lambda run: edit(run.environment, device__uuid=None),
+    "libraries": lambda run: edit(run.environment, packages=None, python=None, driver=None, cuda=None),
+    "code": lambda run: edit(run.provenance, files=None, code_sha256=None),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_field_counts_as_different(name: str, runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    MISSING[name](b)
+
+    result = compared(a, b)
+
+    assert failed(result) == [name]
+    assert result.pairs[0].failed[0].note == "run B does not say: counted as different"
+
+
+def test_evaluation_inputs_missing_in_one_run_are_not_comparable(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, evaluation_inputs=None))
+
+    assert failed(result) == ["evaluation inputs"]
+    assert verdicts(result)[0] is NO
+
+
+def test_tokens_that_a_loop_does_not_tell_count_as_different(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    for run in (a, b):
+        run.metrics.write_text(run.metrics.read_text().replace('"fed"', '"unfed"'))
+
+    result = compared(a, b)
+
+    assert failed(result) == ["tokens fed"]
+    assert "neither run says" in result.pairs[0].failed[0].note
+
+
+def test_the_first_step_that_is_fed_differently_is_named(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, fed_flips_at=7))
+
+    assert result.pairs[0].failed[0].note == "first differ at step 7"
+
+
+def test_a_declared_change_is_no_failed_check(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, overrides=("attention=flex",)))
+
+    assert failed(result) == []
+    declared = [(one.key, one.a, one.b) for one in result.pairs[0].differences if one.declared]
+    assert declared == [("attention.name", "sdpa", "flex")]
+
+
+def test_what_a_declared_change_brings_with_it_is_within_limits(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, overrides=("seed=43",), weights="other", fed_flips_at=1))
+
+    assert failed(result) == ["initial weights", "tokens fed"]
+    assert verdicts(result) == (LIMITS, LIMITS, LIMITS)
+    assert result.pairs[0].failed[0].note == "comes with the declared seed"
+
+
+def test_validation_data_may_not_differ_even_when_declared(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, overrides=("evaluate.batches=3",), evaluation_inputs="other"))
+
+    assert verdicts(result)[0] is NO
+
+
+def test_a_file_edited_between_two_runs_is_an_undeclared_change(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER, overrides=("attention=flex",))
+    edit(b.config, experiment__optimizer__learning_rate=1e-3)
+
+    result = compared(a, b)
+
+    assert failed(result) == ["declared change"]
+    assert result.pairs[0].failed[0].note == "1 undeclared: optimizer.learning_rate"
+    assert verdicts(result) == (NO, NO, NO)
+
+
+def test_a_change_made_in_both_children_is_declared_by_both(runs: Path) -> None:
+    a = write(runs, overrides=("optimizer.learning_rate=1e-3",))
+    b = write(runs, id=OTHER, overrides=("optimizer.learning_rate=2e-3",))
+
+    result = compared(a, b)
+
+    assert failed(result) == []
+    assert [one.key for one in result.pairs[0].differences if one.declared] == ["optimizer.learning_rate"]
+
+
+def test_a_base_that_moved_under_a_declared_change_makes_it_undeclared(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER, overrides=("optimizer.learning_rate=2e-3",))
+    edit(a.config, experiment__optimizer__learning_rate=5e-4)
+
+    assert failed(compared(a, b)) == ["declared change"]
+
+
+def test_differences_stand_in_the_fixed_order(runs: Path) -> None:
+    a = write(runs, CLOCKED)
+    b = write(
+        runs,
+        id=OTHER,
+        weights="other",
+        tokenizer="other",
+        code=CODE | {"src/lab/worker/execute.py": "other\n"},
+        precision="fp32",
+        packages={"torch": "2.14.1"},
+        device=H100 | {"name": "NVIDIA H200", "clocks": {"sm_mhz": 1400}},
+    )
+
+    kinds = list(dict.fromkeys(one.kind for one in compared(a, b).pairs[0].differences))
+
+    assert kinds == ["weights", "data", "code", "precision", "libraries", "hardware", "clocks"]
+
+
+@pytest.mark.parametrize("path", ["src/lab/cli/run.py", "docs/notes.md", "experiments/other.toml"])
+def test_files_that_no_worker_runs_are_no_difference(path: str, runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, code=CODE | {path: "other\n"}))
+
+    assert failed(result) == []
+
+
+def test_names_descriptions_and_observers_are_no_difference(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, description="Another text"))
+
+    assert failed(result) == []
+
+
+def test_runs_that_never_evaluate_are_compared_by_training_loss(runs: Path) -> None:
+    a, b = write(runs, evaluation_inputs=None), write(runs, id=OTHER, evaluation_inputs=None)
+    for run in (a, b):
+        edit(run.config, experiment__evaluate=None)
+
+    result = compared(a, b)
+
+    assert failed(result) == []
+    assert verdicts(result)[0] is YES

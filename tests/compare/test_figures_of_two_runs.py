@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from sample_runs import CPU, H100, write
+
+from lab.compare import facts, rows
+from lab.compare.changes import Mark
+from lab.compare.comparison import compare
+from lab.compare.markdown import markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.compare.changes import Change
+    from lab.compare.comparison import Comparison
+    from lab.runs.directory import RunDirectory
+
+OTHER = "sample-20261201-0916-bbbb"
+THIRD = "sample-20261201-0917-cccc"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / ".runs"
+
+
+def compared(*found: RunDirectory) -> Comparison:
+    return compare([facts.read(run) for run in found])
+
+
+def changes(comparison: Comparison, place: int = 0) -> dict[str, Change]:
+    return {change.measure.name: change for change in comparison.pairs[place].changes}
+
+
+def test_runs_of_another_batch_size_are_read_off_at_the_same_tokens(runs: Path) -> None:
+    a = write(runs, steps=100, every=10, targets=320)
+    halved = ("batch.tokens=2000", "train.steps=50")
+    b = write(runs, id=OTHER, steps=50, planned=100, every=10, targets=640, overrides=halved, fed_flips_at=1)
+
+    result = compared(a, b)
+
+    loss = changes(result)["validation loss"]
+    assert loss.measure.how == "at 32,000 tokens"
+    assert loss.measure.values[0] == pytest.approx(loss.measure.values[1])
+    assert loss.mark is Mark.NO_CLAIM
+    assert [one.key for one in result.pairs[0].differences[:2]] == ["batch.tokens", "train.steps"]
+
+
+def test_an_evaluation_between_two_others_is_read_off_the_line_and_called_derived(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, steps=18, every=6, planned=20))
+
+    loss = next(measure for measure in result.measures if measure.name == "validation loss")
+    assert loss.known == "derived"
+    assert loss.how == "at 18,000 tokens, on the line between neighbouring points"
+
+
+def test_token_losses_of_two_tokenizers_are_not_ranked_and_bits_per_byte_are_shown(runs: Path) -> None:
+    a = write(runs)
+    b = write(runs, id=OTHER, tokenizer="other", bytes_per_target=3.0, fed_flips_at=1)
+
+    found = changes(compared(a, b))
+
+    assert found["validation loss"].mark is Mark.NOT_COMPARABLE
+    assert found["validation loss"].difference is None
+    assert found["bits per byte"].difference > 0
+
+
+def test_the_difference_of_a_loss_on_other_data_is_no_result(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, evaluation_inputs="other", loss_floor=2.0))
+
+    loss = changes(result)["validation loss"]
+    assert (loss.mark, loss.difference) == (Mark.NOT_COMPARABLE, None)
+    assert loss.words == "not comparable: evaluation inputs"
+    assert result.pairs[0].claims[0].startswith("Loss is not comparable: evaluation inputs.")
+
+
+def test_a_lower_loss_of_one_seed_each_is_no_claim(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, loss_floor=2.5))
+
+    loss = changes(result)["validation loss"]
+    assert (loss.mark, loss.words) == (Mark.NO_CLAIM, "lower, one seed each")
+    assert "does not show that the change moves the loss" in result.pairs[0].claims[0]
+
+
+def test_the_same_losses_are_said_to_be_the_same_to_the_last_bit(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, seconds=0.4))
+
+    assert result.pairs[0].claims[0] == "The training loss is the same to the last bit in all 20 shared steps."
+    assert result.pairs[0].divergence is None
+
+
+def test_the_step_where_curves_part_is_named_with_its_cause(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER, fed_flips_at=7, nan_steps=frozenset({9}))
+
+    parting = compared(a, b).pairs[0].divergence
+
+    assert parting is not None
+    assert (parting.step, parting.cause) == (9, "the tokens fed differ from step 7 on")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mark", "words"),
+    [
+        (0.25, Mark.BETTER, "faster"),
+        (1.0, Mark.WORSE, "slower"),
+        (0.495, Mark.NO_CLAIM, "faster, less than 3%: one run each shows no more"),
+    ],
+)
+def test_speed_is_claimed_only_when_it_stands_out(seconds: float, mark: Mark, words: str, runs: Path) -> None:
+    found = changes(compared(write(runs, steps=100), write(runs, id=OTHER, steps=100, seconds=seconds)))
+
+    assert (found["tokens per second"].mark, found["tokens per second"].words) == (mark, words)
+
+
+@pytest.mark.parametrize(("seconds", "mark"), [(0.45, Mark.NO_CLAIM), (0.25, Mark.BETTER)])
+def test_another_gpu_of_the_same_model_claims_nothing_below_their_spread(
+    seconds: float, mark: Mark, runs: Path
+) -> None:
+    b = write(runs, id=OTHER, steps=100, seconds=seconds, device=H100 | {"uuid": "GPU-b7"})
+
+    assert changes(compared(write(runs, steps=100), b))["tokens per second"].mark is mark
+
+
+def test_less_memory_is_better(runs: Path) -> None:
+    found = changes(compared(write(runs), write(runs, id=OTHER, peak=36_000_000_000)))["peak allocated"]
+
+    assert (found.mark, found.words) == (Mark.BETTER, "less memory")
+    assert found.ratio == pytest.approx(-0.1)
+
+
+def test_memory_that_nobody_measured_has_no_row(runs: Path) -> None:
+    result = compared(write(runs, device=CPU, peak=None), write(runs, id=OTHER, device=CPU, peak=None))
+
+    assert "peak allocated" not in changes(result)
+
+
+def test_a_b_and_b_a_agree(runs: Path) -> None:
+    a, b = write(runs, steps=100), write(runs, id=OTHER, steps=100, seconds=0.3, peak=36_000_000_000, loss_floor=2.5)
+
+    there, back = changes(compared(a, b)), changes(compared(b, a))
+
+    opposite = {Mark.BETTER: Mark.WORSE, Mark.WORSE: Mark.BETTER}
+    for name, change in there.items():
+        assert back[name].mark is opposite.get(change.mark, change.mark)
+        assert back[name].difference == pytest.approx(-change.difference)
+
+
+def test_nan_is_marked_and_nothing_is_claimed_from_it(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, nan_steps=frozenset(range(3, 21))))
+
+    found = changes(result)
+    assert found["validation loss"].mark is Mark.BROKEN
+    assert found["training loss"].words == "not a number"
+    assert any(row.b == "NaN" for row in rows.figure_rows(result.pairs[0], 1))
+
+
+def test_the_record_is_strict_json_even_with_nan(runs: Path) -> None:
+    from pydantic_core import to_json
+
+    result = compared(write(runs), write(runs, id=OTHER, nan_steps=frozenset(range(3, 21))))
+
+    text = to_json(result.record(), inf_nan_mode="strings").decode()
+
+    record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert record["pairs"][0]["verdicts"] == {"loss": "comparable", "speed": "comparable", "memory": "comparable"}
+
+
+@pytest.mark.parametrize("stage", ["preflight", "prepare", "train"])
+def test_a_run_that_failed_early_is_compared_without_a_crash(stage: str, runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, status="failed", failed_stage=stage))
+
+    assert {str(one.verdict) for one in result.pairs[0].judgements} == {"not comparable"}
+    assert result.next_command == f"lab runs show {OTHER}"
+
+
+def test_a_run_of_one_step_is_compared(runs: Path) -> None:
+    result = compared(write(runs, steps=1, warmup=0), write(runs, id=OTHER, steps=1, warmup=0))
+
+    assert changes(result)["tokens per second"].difference == 0
+
+
+def test_every_run_is_compared_with_the_first(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, peak=1), write(runs, id=THIRD, peak=2))
+
+    assert [pair.a.id for pair in result.pairs] == [result.runs[0].id] * 2
+    assert changes(result, 1)["peak allocated"].difference == 2 - 40_000_000_000
+
+
+def test_tokens_per_second_are_all_tokens_over_all_time(runs: Path) -> None:
+    run = write(runs, steps=4, warmup=0)
+    lines = [{"kind": "step", "step": n, "seconds": s, "targets": 1000} for n, s in enumerate((1.0, 2.0, 3.0, 4.0), 1)]
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    found = {measure.name: measure.values[0] for measure in compared(run, run).measures}
+
+    assert found["tokens per second"] == 400.0
+    assert found["median step"] == 2.5
+
+
+def test_warm_up_and_observed_steps_count_only_in_the_overall_figure(runs: Path) -> None:
+    run = write(runs, steps=10, warmup=2)
+    seconds = (10.0, 5.0, *[1.0] * 8)
+    lines = [
+        {"kind": "step", "step": n, "seconds": s, "targets": 1000, "warmup": n <= 2, "observed": False}
+        for n, s in enumerate(seconds, 1)
+    ]
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    found = {measure.name: measure.values[0] for measure in compared(run, run).measures}
+
+    assert found["tokens per second"] == 1000.0
+    assert found["overall tokens per second"] == pytest.approx(10_000 / 23)
+
+
+def test_tokens_per_dollar_are_shown_when_the_cost_is_known(runs: Path) -> None:
+    result = compared(write(runs, dollars=0.5), write(runs, id=OTHER, dollars=1.0))
+
+    per_dollar = next(measure for measure in result.measures if measure.name == "tokens per dollar")
+    assert per_dollar.values == (40_000.0, 20_000.0)
+
+
+def test_markdown_keeps_hostile_names_as_text(runs: Path) -> None:
+    a, b = write(runs), write(runs, id="x|y`-20261201-0916-bbbb")
+
+    text = markdown(compared(a, b))
+
+    assert "x\\|y\\`-20261201-0916-bbbb" in text
+
+
+def test_only_what_changed_is_shown_when_asked(runs: Path) -> None:
+    pair = compared(write(runs), write(runs, id=OTHER, peak=1, torn=1)).pairs[0]
+
+    assert [row.name for row in rows.check_rows(pair, only_changed=True)] == ["whole records"]
+    assert [row.name for row in rows.figure_rows(pair, 1, only_changed=True)] == ["peak allocated", "peak reserved"]
