@@ -15,6 +15,8 @@ class Document:
 
     text: str
     cursor: Mapping[str, int | str]
+    rejected: str | None = None
+    """Why this record holds no text, and where it stands: such a record is counted and named, never trained on."""
 
 
 class Source(Protocol):

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Documents become tokens, tokens a cache, and a cache packed batches; numpy, never torch."""

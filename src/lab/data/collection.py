@@ -1,0 +1,156 @@
+"""Which documents a token cache admits: whole ones, until each split's budget is met, each one accounted for.
+
+A split whose budget is never met is a warning that the manifest keeps: all there is gets used. A split that stays
+without a document is an error, except for validation when `validation_fraction` is 0.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lab.data.documents import Counters, Deduplication, SplitName, document_id, split_of, well_formed
+from lab.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from lab.contracts import Document
+    from lab.data.building import SplitWriter
+    from lab.data.tokenizer import Tokenizer
+    from lab.experiment.sections import Data
+
+RULES = "exact duplicates once; whole documents; lone surrogates as U+FFFD; one end-of-text"
+REJECTIONS_KEPT = 20
+SECONDS_BETWEEN_REPORTS = 0.1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a preparation is."""
+
+    read: int
+    max_documents: int
+    tokens: Mapping[SplitName, int]
+    budgets: Mapping[SplitName, int]
+
+
+class Collection:
+    """Admits documents to the splits and accounts for each one read."""
+
+    def __init__(self, data: Data, tokenizer: Tokenizer, splits: tuple[SplitWriter, ...]) -> None:
+        self._data, self._tokenizer = data, tokenizer
+        self._end = np.array([tokenizer.eos], dtype=np.uint32)
+        self._budgets: dict[SplitName, int] = {"train": data.train_tokens, "validation": data.validation_tokens}
+        if data.validation_fraction == 0:
+            del self._budgets["validation"]
+        self._splits = {split.name: split for split in splits}
+        self._counters = Counters()
+        self._duplicates = Deduplication()
+        self._rejections: list[str] = []
+        self._exhausted = False
+
+    def read(self, documents: Iterator[Document], progress: Callable[[Progress], None] | None) -> None:
+        """Read until each budget is met, `max_documents` are read, or there are no more."""
+        reported = 0.0
+        while self._wanting() and self._counters.read < self._data.max_documents:
+            document = self._next(documents)
+            if document is None:
+                self._exhausted = True
+                break
+            self._take(document)
+            if progress and time.monotonic() - reported > SECONDS_BETWEEN_REPORTS:
+                reported = time.monotonic()
+                progress(self._progress())
+        if progress:
+            progress(self._progress())
+
+    def record(self) -> dict[str, object]:
+        """What the manifest says about the collection. Raises `LabError` when a wanted split holds no document."""
+        for name in self._budgets:
+            if not self._splits[name].documents:
+                raise self._nothing_for(name)
+        splits = {
+            name: {**split.record(), "budget": self._budgets.get(name, 0), "met": name not in self._wanting()}
+            for name, split in self._splits.items()
+        }
+        return {
+            "splits": splits,
+            "counters": asdict(self._counters),
+            "rejections": self._rejections,
+            "warnings": self._warnings(),
+        }
+
+    def _next(self, documents: Iterator[Document]) -> Document | None:
+        try:
+            return next(documents, None)
+        except OSError as error:
+            where = f"after {self._counters.read:,} documents"
+            raise LabError(f"data.source {self._data.source.name}: cannot be read on {where}: {error}") from error
+
+    def _wanting(self) -> list[SplitName]:
+        return [name for name, budget in self._budgets.items() if self._splits[name].tokens < budget]
+
+    def _take(self, document: Document) -> None:
+        counters = self._counters
+        counters.read += 1
+        if document.rejected is not None:
+            self._reject(document.rejected)
+            return
+        text = well_formed(document.text)
+        counters.repaired += text != document.text
+        name = document_id(text)
+        split = split_of(name, self._data.split_seed, self._data.validation_fraction)
+        if not text:
+            counters.empty += 1
+        elif not self._duplicates.is_new(name):
+            counters.duplicate += 1
+        elif split not in self._wanting():
+            counters.surplus += 1
+        else:
+            self._admit(name, split, text)
+
+    def _admit(self, name: str, split: SplitName, text: str) -> None:
+        try:
+            tokens = self._tokenizer.encode(text)
+        except ValueError as error:
+            self._reject(f"document {name}: cannot be tokenised: {error}")
+            return
+        self._counters.kept += 1
+        self._splits[split].append(np.concatenate((tokens, self._end)), len(text.encode()))
+
+    def _reject(self, reason: str) -> None:
+        self._counters.rejected += 1
+        if len(self._rejections) < REJECTIONS_KEPT:
+            self._rejections.append(reason)
+
+    def _nothing_for(self, split: SplitName) -> LabError:
+        if not self._counters.read:
+            return LabError(f"data.source {self._data.source.name}: yields no document.")
+        counts = [(value, key) for key, value in asdict(self._counters).items() if key != "repaired"]
+        what = (
+            f"No document came to the {split} split: {', '.join(f'{value:,} {key}' for value, key in counts if value)}."
+        )
+        if self._rejections:
+            what += f" First rejection: {self._rejections[0]}."
+        if not self._exhausted:
+            return LabError(what, "Raise data.max_documents.")
+        turn = "Raise" if split == "validation" else "Lower"
+        return LabError(what, f"{turn} data.validation_fraction, or give the source more documents.")
+
+    def _warnings(self) -> list[str]:
+        why = "the source has no more" if self._exhausted else "data.max_documents was reached"
+        warnings = [
+            f"{name}: {self._splits[name].tokens:,} of {self._budgets[name]:,} tokens: {why}"
+            for name in self._wanting()
+        ]
+        if self._counters.rejected:
+            warnings.append(f"{self._counters.rejected:,} records rejected, first: {self._rejections[0]}")
+        return warnings
+
+    def _progress(self) -> Progress:
+        tokens = {name: self._splits[name].tokens for name in self._budgets}
+        return Progress(self._counters.read, self._data.max_documents, tokens, self._budgets)

@@ -1,0 +1,100 @@
+"""A source's documents become a token cache, made once for each identity and read one document at a time."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from lab.data import tokenizer as tokenizers
+from lab.data.building import SplitWriter, building, files_of, on_disk, write_token_bytes
+from lab.data.cache import TokenCache, folder_of, identity_of, write_manifest
+from lab.data.collection import RULES, Collection
+from lab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from lab.contracts import Document, Source
+    from lab.data.collection import Progress
+    from lab.data.tokenizer import Tokenizer
+    from lab.experiment.sections import Data
+
+
+def prepare(
+    data: Data,
+    source: Source,
+    store: Path,
+    progress: Callable[[Progress], None] | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> TokenCache:
+    """The verified token cache of `data`, made if the store does not hold it yet."""
+    tokenizer = tokenizer or tokenizers.load(data.tokenizer)
+    key = key_of(data, source, tokenizer)
+    identity = identity_of(key)
+    folder = folder_of(store, identity)
+    if not folder.exists():
+        if data.validation_fraction == 1:
+            raise UsageError("data.validation_fraction = 1 leaves no document to train on.", "Choose a smaller one.")
+        with building(folder) as partial:
+            manifest = {"identity": identity, **key, "tokenizer": tokenizer.record()}
+            manifest |= _collect(data, source, tokenizer, partial, progress)
+            with on_disk(partial):
+                write_token_bytes(partial, tokenizer.token_bytes())
+                write_manifest(partial, {**manifest, "files": files_of(partial)})
+    return TokenCache.open(folder)
+
+
+def find(data: Data, source: Source, store: Path, tokenizer: Tokenizer | None = None) -> Path:
+    """Where the cache of `data` is or would be."""
+    return folder_of(store, identity_of(key_of(data, source, tokenizer or tokenizers.load(data.tokenizer))))
+
+
+def key_of(data: Data, source: Source, tokenizer: Tokenizer) -> dict[str, object]:
+    """Everything that decides which tokens a cache holds, in which order."""
+    return {
+        "source": dict(source.identity()),
+        "tokenizer": {"sha256": tokenizer.sha256, "eos": tokenizer.eos},
+        "collection": {
+            "rules": RULES,
+            "split_seed": data.split_seed,
+            "validation_fraction": data.validation_fraction,
+            "train_tokens": data.train_tokens,
+            "validation_tokens": data.validation_tokens,
+            "max_documents": data.max_documents,
+        },
+    }
+
+
+def _collect(
+    data: Data, source: Source, tokenizer: Tokenizer, folder: Path, progress: Callable[[Progress], None] | None
+) -> dict[str, object]:
+    with (
+        SplitWriter(folder, "train") as train,
+        SplitWriter(folder, "validation") as validation,
+        closing(_stream(source)) as documents,
+    ):
+        collection = Collection(data, tokenizer, (train, validation))
+        collection.read(documents, progress)
+        with on_disk(folder):
+            train.finish()
+            validation.finish()
+        return collection.record()
+
+
+def _stream(source: Source) -> Generator[Document]:
+    """The source's documents; closing this closes the source's own iterator."""
+    yield from source.documents()
+
+
+def manifest_for_run(cache: TokenCache) -> dict[str, Any]:
+    """What data-manifest.json of a run says."""
+    kept = ("source", "collection", "tokenizer", "splits", "counters", "rejections", "warnings")
+    files = {name: file["sha256"] for name, file in cache.manifest["files"].items()}
+    return {
+        "schema": 1,
+        "identity": cache.identity,
+        "folder": str(cache.folder),
+        **{key: cache.manifest[key] for key in kept},
+        "files": files,
+    }
