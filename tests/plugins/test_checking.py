@@ -116,17 +116,17 @@ def test_what_no_part_can_do_is_a_usage_error_that_names_file_and_key(acme, chan
     with pytest.raises(UsageError) as caught:
         acme.check(experiment(**changes))
 
-    assert caught.value.what == f"x: {fault}"
+    assert caught.value.what.startswith(f"x: {fault}")
+    assert len(caught.value.what.splitlines()) == 1
 
 
 def test_every_fault_is_said_at_once(acme):
     with pytest.raises(UsageError) as caught:
         acme.check(experiment(attention="acmee", observers={"wach": {}}))
 
-    assert caught.value.what.splitlines() == [
-        "x: attention: no attention is called 'acmee'",
-        "x: observers.wach: no observer is called 'wach'",
-    ]
+    lines = caught.value.what.splitlines()
+    assert lines[0].startswith("x: attention: no attention is called 'acmee'. Did you mean 'acme'?")
+    assert lines[1].startswith("x: observers.wach: no observer is called 'wach'. Did you mean 'watch'?")
 
 
 def test_an_error_names_the_file_of_the_chain_that_set_the_key(acme, project):
@@ -138,7 +138,7 @@ def test_an_error_names_the_file_of_the_chain_that_set_the_key(acme, project):
     with pytest.raises(UsageError) as caught:
         acme.check(loaded.experiment, loaded.where)
 
-    assert caught.value.what.splitlines()[-1] == f"{base}: attention: no attention is called 'acmee'"
+    assert f"{base}: attention: no attention is called 'acmee'" in caught.value.what
 
 
 def test_a_tracker_switched_off_needs_no_plugin(acme):

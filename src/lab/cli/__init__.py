@@ -44,6 +44,7 @@ def lab(
     ] = False,
 ) -> None:
     """Controlled LLM-training experiments: what one change does to loss, speed, memory and cost."""
+    failures.show_warnings()
 
 
 def _register() -> None:

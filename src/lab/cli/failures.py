@@ -17,9 +17,23 @@ def survive_any_encoding() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def show_warnings() -> None:
+    """Let what the rooms below warn of appear on standard error, in one form."""
+    import logging
+
+    from lab.cli.output import warn
+
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warn(record.getMessage())
+
+    ours = logging.getLogger("lab")
+    ours.handlers = [handler for handler in ours.handlers if type(handler).__name__ != Shown.__name__] + [Shown()]
+
+
 def explain(error: Exception) -> int:
     """Say on standard error why the command failed, and return its exit code."""
-    debug = os.environ.get("LAB_DEBUG", "") not in ("", "0")
+    debug = _debug()
     if debug:
         traceback.print_exception(error)
     if isinstance(error, LabError):
@@ -36,6 +50,15 @@ def explain(error: Exception) -> int:
     return 1
 
 
+def _debug() -> bool:
+    from lab.settings import read_settings
+
+    try:
+        return read_settings().debug
+    except LabError:  # the settings themselves are what is wrong
+        return False
+
+
 def _place(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
@@ -47,4 +70,8 @@ def _place(error: Exception) -> str:
 def _write(what: str, do: str = "") -> None:
     from lab.cli.output import error_line
 
-    error_line(what, do)
+    try:
+        here = f"{Path.cwd()}{os.sep}"
+    except OSError:  # the working directory was removed
+        here = os.sep * 2
+    error_line(what.replace(here, ""), do.replace(here, ""))

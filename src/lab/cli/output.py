@@ -5,7 +5,9 @@ Results go to standard output; warnings and progress to standard error. Colour n
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,6 +70,14 @@ def plain(value: object, style: str = "") -> Text:
     return Text("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text), style=style)
 
 
+def near(path: Path | str) -> str:
+    """A path as short as it can be typed from the working directory."""
+    try:
+        return os.fspath(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return os.fspath(path)
+
+
 def print_json(value: object) -> None:
     """Print one JSON document: models, dataclasses, paths and dates included, NaN and infinity as strings."""
     from pydantic_core import to_json
@@ -79,7 +89,7 @@ def warn(text: str) -> None:
     """Tell something that matters but stops nothing, on standard error."""
     from rich.text import Text
 
-    console(stderr=True).print(Text("warning: ", style="yellow") + plain(text), soft_wrap=True)
+    console(stderr=True).print(Text.assemble(("Warning: ", "yellow"), plain(text)), soft_wrap=True)
 
 
 def error_line(what: str, do: str = "") -> None:
@@ -87,6 +97,6 @@ def error_line(what: str, do: str = "") -> None:
     from rich.text import Text
 
     err = console(stderr=True)
-    err.print(Text("Error: ", style="bold red") + plain(what), soft_wrap=True)
+    err.print(Text.assemble(("Error: ", "bold red"), plain(what)), soft_wrap=True)
     if do:
         err.print(plain(do), soft_wrap=True)

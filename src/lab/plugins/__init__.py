@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lab.plugins.checking import chosen
 from lab.plugins.discovery import LAB, Plugin
 from lab.plugins.files import files_sha256
 from lab.plugins.parts import BrokenPart, MissingLibrary, Plugins, UnknownPart, load
 
-__all__ = ["LAB", "BrokenPart", "MissingLibrary", "Plugin", "Plugins", "UnknownPart", "files_sha256", "load"]
+__all__ = ["LAB", "BrokenPart", "MissingLibrary", "Plugin", "Plugins", "UnknownPart", "chosen", "files_sha256", "load"]

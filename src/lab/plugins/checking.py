@@ -43,22 +43,21 @@ def chosen(experiment: Experiment) -> Iterator[tuple[str, str, PartChoice]]:
 def check(plugins: Plugins, experiment: Experiment, where: Callable[[str], str]) -> Experiment:
     """Check every choice, fill in the defaults of its options, and check that the loop gets what it needs."""
     faults: list[str] = []
-    hints: list[str] = []
     filled: dict[str, Any] = {}
     for kind, key, choice in chosen(experiment):
         try:
             options = plugins.options(kind, choice, key)
-            if kind == "loop":
-                faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
-            filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
         except UsageError as error:
-            faults += [f"{where(key)}: {line if line.startswith(key) else f'{key}: {line}'}" for line in _lines(error)]
-            hints.append(error.do)
+            faults += [f"{where(key)}: {line}" for line in _lines(error, key)]
+            continue
         except LabError as error:  # an options model that cannot be loaded: the plugin's fault, not the experiment's
             error.what = f"{where(key)}: {key}: {error.what}"
             raise
+        if kind == "loop":
+            faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
+        filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
     if faults:
-        raise UsageError("\n".join(faults), "\n".join(dict.fromkeys(filter(None, hints))))
+        raise UsageError("\n".join(faults))
     return _with(experiment, filled)
 
 
@@ -89,8 +88,11 @@ def _check_where(value: object, key: str) -> None:
         raise UsageError(f"{key}.{WHERE}: must be {' or '.join(map(repr, WHERES))}, not {value!r}")
 
 
-def _lines(error: UsageError) -> list[str]:
-    return error.what.splitlines()
+def _lines(error: UsageError, key: str) -> Iterator[str]:
+    """The faults of one part, each with its key in front; what to do stands behind the fault that it belongs to."""
+    for line in error.what.splitlines():
+        fault = line if line.startswith(key) else f"{key}: {line}"
+        yield f"{fault}. {error.do}" if error.do else fault
 
 
 def _lacking(experiment: Experiment, loop: str, options: BaseModel | None) -> Iterator[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import logging
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from lab.errors import LabError, UsageError, did_you_mean
-from lab.plugins import checking
-from lab.plugins.discovery import LAB, Plugin, discover, reason
+from lab.plugins import checking, needs
+from lab.plugins.discovery import Plugin, discover, reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -154,12 +153,7 @@ def _report(plugin: Plugin) -> str:
     return f"Reinstall or report {plugin.distribution}, or choose another."
 
 
-def _install(plugin: Plugin, part: Part, missing: str) -> str:
+def _install(plugin: Plugin, part: Part, library: str) -> str:
     if part.extra is None:
-        return f"Install the package that provides {missing}."
-    try:
-        extras = metadata(plugin.distribution).get_all("Provides-Extra") or []
-    except PackageNotFoundError:
-        extras = []
-    owner = plugin.distribution if part.extra in extras else LAB
-    return f"Run: pip install '{owner}[{part.extra}]'"
+        return f"Install the package that provides {library}."
+    return f"Run: {needs.command(plugin, part)}"

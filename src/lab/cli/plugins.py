@@ -1,0 +1,112 @@
+"""`lab plugins`: what is installed, what each plugin offers, and what is broken and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab.cli import groups
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lab.hookspecs import Part
+    from lab.plugins import Plugin, Plugins
+
+group = groups.new("Plugins: where backends, kernels, loops, observers, trackers and sources come from.")
+
+
+@group.command("list")
+def list_plugins(
+    options: Annotated[bool, typer.Option("--options", help="Show each part's options with their defaults.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """List every plugin with its parts, and those that could not be loaded with the reason."""
+    from lab.cli.output import plain, print_json, show
+    from lab.plugins import Plugins
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    plugins = Plugins(settings.blocked_plugins, trace=settings.trace_plugins)
+    if as_json:
+        print_json([_record(plugin, plugins) for plugin in plugins.installed])
+        return
+    show(_parts_table(plugins, options=options))
+    for title, lines in (("Not loaded", _absent(plugins)), ("Watch out", _warnings(plugins))):
+        if lines:
+            show("", plain(title, style="bold"), *(plain(f"  {line}") for line in lines))
+
+
+def _record(plugin: Plugin, plugins: Plugins) -> dict[str, Any]:
+    parts = [
+        {
+            "kind": kind,
+            "name": part.name,
+            "summary": part.summary,
+            "target": part.target,
+            "extra": part.extra,
+            "options": _options(plugins, kind, part),
+        }
+        for kind, offered in plugin.parts.items()
+        for part in offered
+    ]
+    return {
+        "name": plugin.name,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "third_party": plugin.third_party,
+        "state": plugin.state,
+        "error": plugin.error,
+        "warnings": plugin.warnings,
+        "parts": parts,
+    }
+
+
+def _parts_table(plugins: Plugins, *, options: bool) -> Table:
+    from lab.cli.output import plain, table
+
+    listing = table(
+        "PLUGIN", "FROM", "KIND", "PART", "SUMMARY", whole=("PLUGIN", "FROM", "KIND", "PART"), cut=("SUMMARY",)
+    )
+    for plugin in plugins.installed:
+        name = plain(plugin.name, style="bold")
+        origin = plain(plugin.owner) if plugin.third_party else plain("built in", style="dim")
+        for kind, offered in plugin.parts.items():
+            for part in offered:
+                listing.add_row(name, origin, plain(kind, style="dim"), plain(part.name), plain(part.summary))
+                name, origin = plain(""), plain("")
+                for option, default in (_options(plugins, kind, part) or {}).items() if options else ():
+                    listing.add_row("", "", "", "", plain(f"{option} = {default}", style="dim"))
+    return listing
+
+
+def _options(plugins: Plugins, kind: str, part: Part) -> dict[str, str] | None:
+    """The part's options with their defaults, or None when it has none or its model cannot be loaded."""
+    from lab.errors import LabError
+
+    try:
+        model = plugins.options_model(kind, part.name)
+    except LabError:
+        return None
+    if model is None:
+        return None
+    fields = model.model_fields.items()
+    return {name: "(required)" if field.is_required() else repr(field.get_default()) for name, field in fields}
+
+
+def _absent(plugins: Plugins) -> list[str]:
+    absent = [plugin for plugin in plugins.installed if plugin.state != "loaded"]
+    return [f"{plugin.name} ({plugin.owner}), {plugin.state}: {plugin.error}" for plugin in absent]
+
+
+def _warnings(plugins: Plugins) -> list[str]:
+    from lab.hookspecs import KINDS
+
+    lines = [f"{plugin.name} ({plugin.owner}): {line}" for plugin in plugins.installed for line in plugin.warnings]
+    for kind in KINDS:
+        for name, offers in plugins.offers(kind).items():
+            if len(offers) > 1:
+                owners = " and ".join(f"{plugin.name} ({plugin.owner})" for plugin, _ in offers)
+                lines.append(f"{kind} '{name}' is offered twice, so it cannot be used: {owners}")
+    return lines
