@@ -5,8 +5,8 @@ Standard library only, and started by its path, so that it is the same file on a
     python stages.py [--detach] PLAN.json
 
 It holds a lock on the file of records as long as it lives, so nobody needs to trust a process number. SIGTERM asks the
-running stage to save and end, a second one ends its process group. The plan names the variables that are forwarded to
-stages; their values come by the environment and are never written down.
+running stage to save and end; a second one, or SIGQUIT, ends its process group. The plan names the variables that are
+forwarded to stages; their values come by the environment and are never written down.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ class Signals:
         for end in (self._awake, wake):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, self._stop)
         for number in (signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
 
-    def _stop(self, *_: object) -> None:
-        self.stops += 1
+    def _stop(self, number: int, _: object) -> None:
+        self.stops += 2 if number == signal.SIGQUIT else 1
 
     def wait(self, seconds: float) -> None:
         """Sleep until a signal comes or the time is over."""
@@ -241,7 +241,7 @@ class Runner:
         while stage.process.poll() is None:
             now = time.monotonic()
             if self.signals.stops >= 2 and not stage.killed:
-                stage.kill("asked to stop twice: ended at once, nothing more was saved")
+                stage.kill("ended at once: nothing more was saved")
             elif stage.asked and now >= deadline and not stage.killed:
                 stage.kill(f"{stage.reason}, and did not end within {grace:g} s: killed")
             elif not stage.asked and (self.signals.stops or now >= deadline):

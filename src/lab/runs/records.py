@@ -110,6 +110,16 @@ def read_lines(path: Path) -> Iterator[Record]:
                 yield record
 
 
+def last_lines(path: Path, size: int = 16_384) -> list[Record]:
+    """The whole lines in the last `size` bytes of the file, oldest first; none where there is no such file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return [record for raw in file if (record := _line(raw)) is not None]
+    except OSError:
+        return []
+
+
 class Tail:
     """Reads a growing file of lines: each call to `new` yields what came since the one before."""
 

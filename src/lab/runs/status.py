@@ -44,6 +44,18 @@ class Status:
         return self.word in FINAL
 
 
+@dataclass(frozen=True)
+class Execution:
+    """Where the stages of the latest attempt are, by the stage runner's lines and by whether it lives."""
+
+    phase: Literal["waiting", "running", "finished", "lost", "elsewhere"]
+    """`elsewhere`: on another machine, of which nothing can be known here."""
+    stage: str | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    ended: str | None = None
+
+
 def status(run: RunDirectory) -> Status:
     """The run's status: its outcome, or what the stage runner's records and the runner itself say when that is open."""
     try:
@@ -60,7 +72,16 @@ def status(run: RunDirectory) -> Status:
         started=_text(outcome.get("started")),
         ended=_text(outcome.get("ended")),
     )
-    return recorded if recorded.final else _derived(run, recorded)
+    if recorded.final:
+        return recorded
+    now = execution(run, recorded.attempt)
+    derived = replace(recorded, stage=now.stage or recorded.stage, reason=now.reason, recorded=False)
+    if now.phase == "finished":
+        code = 1 if now.exit_code is None else now.exit_code
+        return replace(derived, word=verdict(code), exit_code=code, ended=now.ended)
+    if now.phase == "running" or now.phase == "lost":
+        return replace(derived, word=now.phase)
+    return recorded
 
 
 def verdict(exit_code: int) -> Word:
@@ -68,6 +89,33 @@ def verdict(exit_code: int) -> Word:
     if exit_code == 0:
         return "completed"
     return "stopped" if exit_code in (130, 143) else "failed"
+
+
+def execution(run: RunDirectory, attempt: int | None = None) -> Execution:
+    """Look at the stage runner's lines, then for the runner itself: the lock that it holds cannot outlive it.
+
+    `attempt` waits for that one; None means the latest that a runner entered.
+    """
+    lines = attempt_lines(run)
+    if attempt is not None and lines and lines[0].get("attempt", attempt) != attempt:
+        return Execution("waiting")
+    exited = next((line for line in lines if line.get("event") == "exited"), None)
+    if exited is not None:
+        told = {key: _text(exited.get(key)) for key in ("stage", "reason", "time")}
+        code = _whole(exited.get("exit_code"))
+        return Execution("finished", told["stage"], code, told["reason"] or "", told["time"])
+    started = [line for line in lines if line.get("event") == "started"]
+    stage = _text(started[-1].get("stage")) if started else None
+    if is_held(run.stages):
+        return Execution("running", stage)
+    if not lines:
+        return Execution("waiting")
+    if not (_was_here(lines[0]) or _is_overdue(lines[0])):
+        return Execution("elsewhere", stage)
+    if started and _lives(started[-1], lines):
+        return Execution("running", stage, reason="its stage runner is gone; the stage is still ending")
+    where = f"during {stage}" if stage else "before its first stage"
+    return Execution("lost", stage, reason=f"the stage runner vanished {where}, without an exit record")
 
 
 def attempt_lines(run: RunDirectory) -> list[Record]:
@@ -92,30 +140,6 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(handle)
     return False
-
-
-def _derived(run: RunDirectory, recorded: Status) -> Status:
-    lines = attempt_lines(run)
-    exited = next((line for line in lines if line.get("event") == "exited"), None)
-    if exited is not None:
-        code = _whole(exited.get("exit_code"))
-        code = 1 if code is None else code
-        ending = replace(recorded, word=verdict(code), exit_code=code, recorded=False)
-        reason = _text(exited.get("reason")) or ""
-        return replace(ending, stage=_text(exited.get("stage")), reason=reason, ended=_text(exited.get("time")))
-    started = [line for line in lines if line.get("event") == "started"]
-    stage = _text(started[-1].get("stage")) if started else recorded.stage
-    if is_held(run.stages):
-        return replace(recorded, word="running", stage=stage, recorded=False)
-    if not lines or not (_was_here(lines[0]) or _is_overdue(lines[0])):
-        return recorded
-    if started and _lives(started[-1], lines):
-        reason = "its stage runner is gone; the stage is still ending"
-        return replace(recorded, word="running", stage=stage, reason=reason, recorded=False)
-    reason = (
-        f"the stage runner vanished {f'during {stage}' if stage else 'before its first stage'}, without an exit record"
-    )
-    return replace(recorded, word="lost", stage=stage, reason=reason, recorded=False)
 
 
 def _was_here(entered: Record) -> bool:

@@ -1,0 +1,71 @@
+"""From what a person types to a run directory: an id, a unique prefix, `latest`, a machine's id, or a path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.errors import LabError, UsageError, did_you_mean
+from lab.runs import records
+from lab.runs.directory import CONFIG, RunDirectory, every
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lab.settings import Settings
+
+LATEST = "latest"
+_SHOWN = 5
+
+
+def find(reference: str, settings: Settings) -> RunDirectory:
+    """The one run that `reference` names. Raises `UsageError` when there is none or more than one."""
+    if not reference or "\0" in reference:
+        raise UsageError("A run is named by its id, the start of it, 'latest', its machine's id, or its path.")
+    if os.sep in reference or reference in (os.curdir, os.pardir):
+        return _at(Path(reference).expanduser().absolute())
+    runs = every(settings.runs_folder)
+    if not runs:
+        raise UsageError(f"There is no run in {settings.runs_folder}.", "Make one with: lab run NAME")
+    if reference == LATEST:
+        return runs[-1]
+    named = [run for run in runs if run.id == reference] or [run for run in runs if run.id.startswith(reference)]
+    named = named or [run for run in runs if _is_on(run, reference)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise _ambiguous(reference, named)
+    if (Path(reference) / CONFIG).is_file():
+        return _at(Path(reference).absolute())
+    raise UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
+
+
+def _at(path: Path) -> RunDirectory:
+    """The run at a path, which may also name one of its files."""
+    try:
+        inside = path.parent if path.is_file() else path
+        return RunDirectory.open(inside.resolve())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _is_on(run: RunDirectory, machine: str) -> bool:
+    try:
+        receipt = records.read_json(run.receipt) or {}
+    except LabError:
+        return False
+    return receipt.get("handle") == machine
+
+
+def _ambiguous(reference: str, named: Sequence[RunDirectory]) -> UsageError:
+    listed = "\n".join(f"  {run.id}" for run in list(reversed(named))[:_SHOWN])
+    more = f"\n  and {len(named) - _SHOWN} older" if len(named) > _SHOWN else ""
+    return UsageError(
+        f"'{reference}' names {len(named)} runs:\n{listed}{more}", f"The latest of them is {named[-1].id}."
+    )
+
+
+def _recent(runs: Sequence[RunDirectory]) -> list[str]:
+    """What to suggest from: with many runs, only the newest."""
+    return [run.id for run in runs[-_SHOWN * 4 :]] + [LATEST]

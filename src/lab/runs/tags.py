@@ -1,0 +1,50 @@
+"""Tags and a note that a person puts on a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.errors import LabError, UsageError
+from lab.runs import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lab.runs.directory import RunDirectory
+
+TAG = re.compile(r"[\w][\w.:/+-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What tags.json holds."""
+
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+def read(run: RunDirectory) -> Tags:
+    """The run's tags and note; none when the record cannot be read."""
+    try:
+        record = records.read_json(run.tags) or {}
+    except LabError:
+        return Tags()
+    tags, note = record.get("tags"), record.get("note")
+    names = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    return Tags(tuple(names), note if isinstance(note, str) else "")
+
+
+def change(run: RunDirectory, add: Iterable[str] = (), remove: Iterable[str] = (), note: str | None = None) -> Tags:
+    """Add and remove tags, and replace the note unless it is None. Raises `UsageError` for a tag that is no word."""
+    added = list(add)
+    for tag in added:
+        if not TAG.fullmatch(tag):
+            raise UsageError(f"'{tag}' is no tag.", "A tag is one word of letters, digits and . : / + - _")
+    before = read(run)
+    tags = tuple(sorted({*before.tags, *added} - set(remove)))
+    after = Tags(tags, before.note if note is None else note)
+    if after != before:
+        records.write_json(run.tags, {"schema": 1, "tags": list(after.tags), "note": after.note})
+    return after
