@@ -36,6 +36,7 @@ class Container:
         while (code := self._process.poll()) is None:
             self._listen()
             await asyncio.sleep(0.02)
+        self.cut()
         self._listen()
         return code
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from .pod import Pod
 
+IDLE = ["sleep", "1000000"]
+"""What an official image does when nothing else is asked for."""
 NVIDIA_SMI = """#!{python} -IS
 import sys
 GPUS = {gpus!r}
@@ -109,7 +111,7 @@ def command(pod: Pod) -> list[str]:
         entrypoint, cmd = parsed.get("entrypoint", entrypoint), parsed.get("cmd", cmd)
     elif text:
         cmd = shlex.split(text)
-    return [_inside(word, pod) for word in (*entrypoint, *cmd)]
+    return [_inside(word, pod) for word in (*entrypoint, *cmd)] or IDLE
 
 
 def _inside(text: str, pod: Pod) -> str:

@@ -125,6 +125,7 @@ class Simulator:
         service = Service(self.cloud, self.faults, self.limits)
         app.add_routes(Control(self.cloud, self.faults).routes())
         app.router.add_route("*", "/v2{rest:.*}", service.handle)
+        app.router.add_route("*", "/v1{rest:.*}", _retired)
         app.router.add_route("*", "/graphql", self.graphql.handle)
         app.router.add_route("*", "/proxy/{rest:.*}", self.proxy.handle)
         await self.proxy.open()
@@ -144,3 +145,8 @@ class Simulator:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
+
+
+async def _retired(request: web.Request) -> web.Response:
+    """REST v1."""
+    return web.Response(status=410, text="Gone")
