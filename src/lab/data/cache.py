@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,12 @@ class TokenCache:
             raise LabError(f"{self.folder}: was made with the tokenizer {own}, not with {tokenizer_sha256}.")
 
 
+def stored(store: Path) -> list[dict[str, Any]]:
+    """What the caches of a store hold by their manifests, newest first; a `fault` where a manifest says nothing."""
+    folders = [path for path in (store / "tokens").glob("[!.]*") if path.is_dir()]
+    return [_summary(folder) for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)]
+
+
 def folder_of(store: Path, identity: str) -> Path:
     """Where the cache of an identity belongs."""
     return store / "tokens" / identity
@@ -142,6 +149,24 @@ def file_sha256(path: Path) -> str:
 def corrupt(path: Path, how: str) -> LabError:
     """The error for a file that cannot be believed."""
     return LabError(f"{path}: {how}: this token cache cannot be used.", _again(path.parent))
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = read_manifest(folder)
+    except LabError as error:
+        return {"identity": folder.name, "folder": folder, "fault": error.what}
+    splits = manifest["splits"]
+    return {
+        "identity": folder.name,
+        "folder": folder,
+        "fault": None,
+        "source": manifest["source"]["name"],
+        "tokens": {name: splits[name]["tokens"] for name in SPLITS},
+        "documents": sum(splits[name]["documents"] for name in SPLITS),
+        "bytes": sum(file["bytes"] for file in manifest["files"].values()),
+        "prepared": datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, UTC),
+    }
 
 
 def _again(folder: Path) -> str:

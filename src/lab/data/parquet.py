@@ -1,0 +1,83 @@
+"""Texts out of a Parquet file, row by row from any row on: for files of this machine and of a hub alike.
+
+`ParquetFile.iter_batches` may be left early; the data set readers of pyarrow and datasets then hang at exit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.errors import LabError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+ROWS_AT_ONCE = 256  # long documents: more would hold many megabytes of text at a time
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row's text, or why it has none, and the place after it."""
+
+    text: str
+    rejected: str | None
+    group: int
+    row: int
+    """Rows of the group that are passed once this one is."""
+
+
+def rows(file: Path | BinaryIO, name: str, column: str, group: int = 0, row: int = 0) -> Iterator[Row]:
+    """Yield the rows after the first `row` of row group `group`. Raises `LabError` for a file without such a column."""
+    pyarrow, parquet = _pyarrow()
+    try:
+        with parquet.ParquetFile(file) as opened:
+            _check_column(opened.schema_arrow, name, column)
+            for number in range(group, opened.num_row_groups):
+                passed = row if number == group else 0
+                yield from _group_rows(opened, name, column, number, passed)
+    except pyarrow.ArrowException as error:
+        raise LabError(f"{name}: cannot be read as Parquet: {error}") from error
+
+
+def _group_rows(opened: Any, name: str, column: str, group: int, passed: int) -> Iterator[Row]:
+    row = 0
+    for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group], columns=[column], use_threads=False):
+        values = batch.column(0)
+        if row + len(values) <= passed:
+            row += len(values)
+            continue
+        for value in values:
+            row += 1
+            if row > passed:
+                text, fault = _text(value, column)
+                rejected = fault and f"{name} row group {group} row {row}: {fault}"
+                yield Row(text, rejected, group, row)
+
+
+def _text(value: Any, column: str) -> tuple[str, str | None]:
+    try:
+        text = value.as_py()
+    except UnicodeDecodeError as error:
+        return "", f"is not UTF-8: {error.reason} at byte {error.start}"
+    return (text, None) if text is not None else ("", f"'{column}' is null")
+
+
+def _check_column(schema: Any, name: str, column: str) -> None:
+    if column not in schema.names:
+        raise LabError(f"{name}: has no column '{column}'.", did_you_mean(column, schema.names))
+    kind = schema.field(column).type
+    kind = getattr(kind, "value_type", kind)  # a dictionary of strings is strings
+    if str(kind) not in ("string", "large_string", "string_view"):
+        raise LabError(f"{name}: column '{column}' holds {kind}, not text.", "Name the column that holds the text.")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise LabError("Reading Parquet needs pyarrow.", "Install it: pip install 'llm-training-lab[hub]'") from error
+    return pyarrow, pyarrow.parquet
