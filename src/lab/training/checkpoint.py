@@ -1,0 +1,100 @@
+"""Checkpoints: replaced as a whole, loadable with `weights_only=True`, and never quietly of another type or shape."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import random
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from lab.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+State = dict[str, Any]
+
+
+def save(path: Path, state: Mapping[str, object]) -> None:
+    """Write a neighbour, sync it, rename it: until then the previous checkpoint stays as it is."""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                torch.save(dict(state), file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+        raise LabError(f"{path}: the checkpoint cannot be written: {error}", "Free space there.") from error
+
+
+def load(path: Path) -> State | None:
+    """The checkpoint on the CPU, or None where there is none. Raises `LabError` when it is not a whole one."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        return None
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        raise LabError(f"{path}: is not a checkpoint that can be loaded: {error}") from error
+    if not isinstance(state, dict):
+        raise LabError(f"{path}: holds a {type(state).__name__}, not a checkpoint")
+    return state
+
+
+def remove_parts(path: Path) -> int:
+    """Remove what a kill left of unfinished checkpoints beside `path`; return how many there were."""
+    parts = list(path.parent.glob(f".{path.name}.*.part"))
+    for part in parts:
+        part.unlink(missing_ok=True)
+    return len(parts)
+
+
+def check_same(own: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:
+    """Raise `LabError` unless `saved` has exactly the tensors of `own`: torch would convert another type silently."""
+    for name in sorted({*own, *saved}):
+        if name not in own or name not in saved:
+            raise LabError(f"The checkpoint and the model do not both have {name}.")
+        mine, theirs = own[name], saved[name]
+        if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+            raise LabError(
+                f"The checkpoint's {name} is {theirs.dtype} {tuple(theirs.shape)}, "
+                f"the model's is {mine.dtype} {tuple(mine.shape)}.",
+                "Resume with the experiment that saved it.",
+            )
+
+
+def random_state() -> State:
+    """Where every random generator stands, as tensors of bytes and JSON."""
+    numpy_state = np.random.get_state(legacy=False)
+    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "python": json.dumps(random.getstate()),
+        "numpy": json.dumps(numpy_state),
+    }
+
+
+def restore_random_state(state: Mapping[str, Any]) -> None:
+    """Put every random generator where `random_state` found it."""
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
+        torch.cuda.set_rng_state_all(state["cuda"])
+    version, internal, gauss = json.loads(state["python"])
+    random.setstate((version, tuple(internal), gauss))
+    numpy_state = json.loads(state["numpy"])
+    numpy_state["state"]["key"] = np.array(numpy_state["state"]["key"], dtype=np.uint32)
+    np.random.set_state(numpy_state)

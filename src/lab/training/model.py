@@ -1,0 +1,114 @@
+"""The baseline's decoder: GPT-style, pre-norm, bias-free linears, learned positions, head tied to the embedding.
+
+Shapes: T tokens, H heads, D head width, V vocabulary, d model width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from lab.training.precision import linear
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lab.contracts import Attention, Plan
+    from lab.experiment.sections import Model, Train
+
+INITIAL_DEVIATION = 0.02
+
+
+class Linear(nn.Linear):
+    """A product without bias, at the precision that the experiment asks for."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, bias=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(T, inputs) -> (T, outputs)."""
+        return linear(input, self.weight)
+
+
+class Block(nn.Module):
+    """Attention, then a perceptron, each behind a norm and added to the residual stream."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.attention_norm = nn.LayerNorm(width)
+        self.qkv = Linear(width, 3 * width)
+        self.attention_out = Linear(width, width)
+        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp_in = Linear(width, 4 * width)
+        self.mlp_out = Linear(4 * width, width)
+
+    def forward(self, residual: Tensor, attention: Attention, plan: Plan) -> Tensor:
+        """(T, d) -> (T, d)."""
+        tokens, width = residual.shape
+        qkv = self.qkv(self.attention_norm(residual)).view(tokens, 3, self.heads, width // self.heads)
+        q, k, v = qkv.unbind(1)  # (T, H, D) each
+        attended = attention(q, k, v, plan).reshape(tokens, width)
+        residual = residual + self.attention_out(attended)
+        perceptron: Tensor = self.mlp_out(functional.gelu(self.mlp_in(self.mlp_norm(residual))))
+        return residual + perceptron
+
+
+class Decoder(nn.Module):
+    """Hidden states from tokens; the head is the token embedding's own weight, so the loss decides how to apply it."""
+
+    def __init__(self, layers: int, width: int, heads: int, vocabulary: int, context: int) -> None:
+        super().__init__()
+        self.residual: torch.dtype | None = None
+        """What the stream between the blocks is kept in; None leaves it as the embeddings are."""
+        self.token_embedding = nn.Embedding(vocabulary, width)
+        self.position_embedding = nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.final_norm = nn.LayerNorm(width)
+
+    @property
+    def head(self) -> Tensor:
+        """(V, d): tied to the token embedding."""
+        return self.token_embedding.weight
+
+    def hidden(self, tokens: Tensor, positions: Tensor, attention: Attention, plan: Plan) -> Tensor:
+        """(T,) tokens and their positions within their segment -> (T, d), ready for the head."""
+        residual: Tensor = self.token_embedding(tokens) + self.position_embedding(positions)
+        if self.residual is not None:
+            residual = residual.to(self.residual)
+        for block in self.blocks:
+            residual = block(residual, attention, plan)
+        normed: Tensor = self.final_norm(residual)
+        return normed
+
+    def compile_blocks(self, backend: str = "inductor") -> None:
+        """Compile each block on its own: equal blocks share their graphs, and parameter names stay as they are."""
+        for block in self.blocks:
+            block.compile(backend=backend)
+
+
+def build(model: Model, train: Train, vocabulary: int, context: int, seed: int, device: torch.device) -> Decoder:
+    """The decoder of an experiment with its initial weights: the seed gives the same ones on every device."""
+    with torch.device("meta"):
+        decoder = Decoder(model.layers, model.width, model.heads, vocabulary, context)
+    decoder.to_empty(device="cpu")
+    initialise(decoder, seed)
+    decoder.to(device)
+    decoder.residual = torch.bfloat16 if train.residual == "bf16" else None
+    if train.compile:
+        decoder.compile_blocks()
+    return decoder
+
+
+def initialise(model: Decoder, seed: int) -> None:
+    """Draw every embedding and linear from normal(0, 0.02) on the CPU; norms start as the identity."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(0.0, INITIAL_DEVIATION, generator=generator)
+            else:
+                parameter.fill_(0.0 if name.endswith("bias") else 1.0)
