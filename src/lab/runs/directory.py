@@ -101,6 +101,11 @@ class RunDirectory:
         """What each phase cost."""
         return self.path / "cost.json"
 
+    @property
+    def tracking(self) -> Path:
+        """One line each time that a tracker was brought up to date, or was not, and why."""
+        return self.path / "tracking.jsonl"
+
     # backend
     @property
     def receipt(self) -> Path:

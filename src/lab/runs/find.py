@@ -36,7 +36,7 @@ def find(reference: str, settings: Settings) -> RunDirectory:
         return named[0]
     if named:
         raise _ambiguous(reference, named)
-    if (Path(reference) / CONFIG).is_file():
+    if os.path.isfile(os.path.join(reference, CONFIG)):  # which no strange name can make fail
         return _at(Path(reference).absolute())
     raise UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
 

@@ -23,15 +23,16 @@ def provenance(
     files: Mapping[str, str],
     hashes: Mapping[str, str],
     plugins: Sequence[Mapping[str, object]],
+    secrets: Secrets,
 ) -> dict[str, object]:
     """The record of what runs: `files` maps each file of the bundle to its SHA-256, `hashes` names code and bundle.
 
     `lab_folder` is the checkout that lab itself comes from when that is not the project; None for an installed wheel.
     """
-    own = repository.describe(project)
+    own = repository.describe(project, secrets)
     roots = sorted({file.partition("/")[0] for file in files})
     untracked_code = [name for name in repository.untracked(project, roots) if name in files]
-    lab = None if lab_folder is None else asdict(repository.describe(lab_folder))
+    lab = None if lab_folder is None else asdict(repository.describe(lab_folder, secrets))
     return {
         "schema": 1,
         "repository": {**asdict(own), "untracked_code": untracked_code},
@@ -41,11 +42,6 @@ def provenance(
         "lab_version": lab_version(),
         "plugins": list(plugins),
     }
-
-
-def patch_of(folder: Path, names: Sequence[str], secrets: Secrets) -> tuple[bytes, tuple[str, ...]]:
-    """The changes since the commit of the files that run, and which were too large to keep."""
-    return repository.patch(folder, names, secrets)
 
 
 def lab_version() -> str:

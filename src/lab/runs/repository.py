@@ -47,7 +47,7 @@ class Repository:
     """How many more names there are than the two lists hold."""
 
 
-def describe(folder: Path) -> Repository:
+def describe(folder: Path, secrets: Secrets) -> Repository:
     """Ask git about the checkout that `folder` belongs to; never raises."""
     try:
         head, tracked, untracked = _status(folder)
@@ -63,7 +63,7 @@ def describe(folder: Path) -> Repository:
         kind=kind,
         commit=None if commit == "(initial)" else commit,
         branch=None if branch == "(detached)" else branch,
-        remote=remote,
+        remote=None if remote is None else secrets.hidden(remote),
         tracked_changes=tuple(tracked[:LISTED]),
         untracked=tuple(untracked[:LISTED]),
         not_listed=max(0, len(tracked) - LISTED) + max(0, len(untracked) - LISTED),

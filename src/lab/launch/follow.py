@@ -1,0 +1,146 @@
+"""Submitting a job and following it to its end: what happens is shown, asked to stop and written down here."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lab.errors import LabError
+from lab.launch import collect, recording
+from lab.runs.records import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from lab.contracts import Backend, JobState, Receipt
+    from lab.jobs import Job
+    from lab.launch.track import Trackers
+    from lab.runs.directory import RunDirectory
+    from lab.runs.records import Record
+    from lab.runs.status import Word
+
+POLL_SECONDS = 0.2
+CAUGHT = (signal.SIGINT, signal.SIGTERM)
+
+
+class View(Protocol):
+    """Shows a run while it happens. It decides nothing."""
+
+    def stage(self, line: Record) -> None:
+        """A line of stages.jsonl."""
+        ...
+
+    def metric(self, line: Record) -> None:
+        """A line of metrics.jsonl."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Something a person should read."""
+        ...
+
+    def tick(self) -> None:
+        """Time has passed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, and with which code the command should."""
+
+    word: Word
+    reason: str
+    exit_code: int
+    missing: Sequence[str] = ()
+    """Results that could not be brought home, each with its reason."""
+
+
+class Stops:
+    """Counts Ctrl-C and SIGTERM while entered, so that neither cuts anything short by itself."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
+
+    def __enter__(self) -> Stops:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._count) for number in CAUGHT}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _count(self, number: int, _: FrameType | None) -> None:
+        self.numbers.append(number)
+
+
+def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers: Trackers) -> Ending:
+    """Submit the job, follow it until it ended, bring everything home, and write down how it ended."""
+    with Stops() as stops:
+        receipt = _submit(run, job, backend)
+        trackers.start()
+        state, deleted = _watch(run, receipt, backend, view, trackers, stops)
+        missing = [] if deleted else list(backend.fetch(receipt, run))
+        word, reason = collect.settle(run, state, job.attempt)
+        view.tick()
+        trackers.finish()
+        return Ending(word, reason, _exit_code(word, stops.numbers), missing)
+
+
+def _submit(run: RunDirectory, job: Job, backend: Backend) -> Receipt:
+    try:
+        receipt = backend.submit(job, run)
+    except BaseException as error:
+        reason = error.what if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        word: Word = "stopped" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "failed"
+        recording.set_outcome(run, word, job.attempt, reason=f"it was not started: {reason}", ended=recording.now())
+        raise
+    recording.write_receipt(run, receipt)
+    recording.set_outcome(run, "running", job.attempt)
+    return receipt
+
+
+def _watch(
+    run: RunDirectory, receipt: Receipt, backend: Backend, view: View, trackers: Trackers, stops: Stops
+) -> tuple[JobState, bool]:
+    """Show what is new until the job has ended; return how, and whether its processes were ended by force."""
+    stages, metrics = Tail(run.stages), Tail(run.metrics)
+    heard = 0
+    while True:
+        state = backend.state(receipt)  # asked before reading: what it wrote until then is read below
+        if heard < len(stops.numbers) and state.phase in ("waiting", "running"):
+            heard = _pass_on(heard, receipt, backend, view)
+        try:
+            backend.records(receipt, run)
+        except LabError as error:
+            view.notice(f"{error.what} (the run goes on)")
+        for line in stages.new():
+            view.stage(line)
+        for line in metrics.new():
+            view.metric(line)
+        trackers.tend()
+        view.tick()
+        if state.phase in ("finished", "lost"):
+            return state, heard > 1
+        time.sleep(POLL_SECONDS)
+
+
+def _pass_on(heard: int, receipt: Receipt, backend: Backend, view: View) -> int:
+    """Once asks the worker to save and end, twice ends its processes; more changes nothing."""
+    if heard == 0:
+        backend.stop(receipt)
+        view.notice("asked to stop: it finishes its step and saves. Ctrl-C again ends it at once.")
+    elif heard == 1:
+        view.notice("ending its processes")
+        backend.delete(receipt)
+    return heard + 1
+
+
+def _exit_code(word: Word, numbers: Sequence[int]) -> int:
+    if word == "stopped":
+        return 130 if signal.SIGINT in numbers else 143
+    return 0 if word == "completed" else 1

@@ -1,0 +1,190 @@
+"""From an experiment to a plan: everything that a run needs, checked before anything is created."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from lab.errors import UsageError
+from lab.experiment import flat, load
+from lab.experiment.fingerprint import fingerprint
+from lab.jobs import PYTHON, RUN, Job, Needs, Stage, bundle
+from lab.launch.variables import export, variables
+from lab.plugins import chosen, files_sha256
+from lab.runs import environment, provenance
+from lab.runs.secrets import Secrets, in_arguments, in_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lab.contracts import Backend, Quote
+    from lab.experiment import Experiment, Loaded, PartChoice
+    from lab.jobs.bundle import Bundle
+    from lab.plugins import Plugins
+    from lab.runs.environment import Difference
+    from lab.settings import Settings
+
+HOUR = 3600.0
+PREPARE, TRAIN = "prepare", "train"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `lab run` is about to do; making one writes nothing."""
+
+    settings: Settings
+    loaded: Loaded
+    experiment: Experiment
+    overrides: tuple[str, ...]
+    backend_choice: PartChoice
+    backend: Backend
+    bundle: Bundle
+    job: Job
+    """Still without a run id."""
+    quote: Quote
+    differences: tuple[Difference, ...]
+    """Between the declared environment and this machine, for a backend that rents none."""
+    plugins: tuple[Mapping[str, object], ...]
+    """As provenance records them."""
+    secrets: Secrets
+
+    def config(self, run_id: str) -> dict[str, object]:
+        """The record of the resolved experiment and of what it declares to change."""
+        return {
+            "schema": 1,
+            "run_id": run_id,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "backend": self.backend_choice.name,
+            "backend_options": self.backend_choice.options,
+            "experiment": self.experiment.model_dump(mode="json"),
+            "fingerprint": fingerprint(self.experiment),
+            "files": [_near(str(path), str(self.settings.project)) for path in self.loaded.files],
+            "declarations": [asdict(declaration) for declaration in self.loaded.declarations],
+            "overrides": list(self.overrides),
+        }
+
+    def provenance(self) -> dict[str, object]:
+        """The record of the code that runs."""
+        checkout = bundle.checkout_of(self.settings.project)
+        hashes = {"code_sha256": self.bundle.code_sha256, "bundle_sha256": self.bundle.sha256}
+        elsewhere = None if checkout == self.settings.project else checkout
+        return provenance.provenance(
+            self.settings.project, elsewhere, self.bundle.hashes, hashes, self.plugins, self.secrets
+        )
+
+
+def plan(
+    name: str,
+    overrides: Sequence[str],
+    settings: Settings,
+    plugins: Plugins,
+    backend: PartChoice,
+    bundle_bytes: int = bundle.LIMIT_BYTES,
+) -> Plan:
+    """Load and check everything. Raises `LabError` for whatever would make the run fail or leak later."""
+    loaded = load(name, settings.experiments_folder, overrides)
+    experiment = plugins.check(loaded.experiment, loaded.where)
+    known = variables(settings)
+    secrets = Secrets(known)
+    refuse_secrets(experiment, loaded, secrets)
+    packed = bundle.collect(settings.project, bundle_bytes)
+    bundle.refuse_secrets(packed, secrets)
+    job = job_of(experiment, plugins, packed.sha256, known)
+    export(job.forwarded, known)
+    chosen_backend: Backend = plugins.build("backend", backend)
+    quote = chosen_backend.quote(job)
+    return Plan(
+        settings=settings,
+        loaded=loaded,
+        experiment=experiment,
+        overrides=tuple(overrides),
+        backend_choice=backend,
+        backend=chosen_backend,
+        bundle=packed,
+        job=job,
+        quote=quote,
+        differences=() if quote.candidates else here_differs(experiment),
+        plugins=tuple(plugin_records(plugins, experiment)),
+        secrets=secrets,
+    )
+
+
+def job_of(experiment: Experiment, plugins: Plugins, bundle_sha256: str, known: Mapping[str, str]) -> Job:
+    """The job of an experiment: the stages of a training, or the experiment's own."""
+    forwarded = {stage: names for stage, names in _forwarded(experiment, plugins, known).items() if names}
+    stages = [replace(stage, forwarded=tuple(forwarded.get(stage.name, ()))) for stage in _stages(experiment)]
+    declared = experiment.environment
+    return Job(
+        run_id="",
+        stages=tuple(stages),
+        bundle_sha256=bundle_sha256,
+        needs=Needs(
+            gpu=declared.gpu,
+            image=declared.image,
+            packages=declared.packages,
+            torch_index=declared.torch_index,
+            disk_gb=declared.disk_gb,
+            volume_gb=declared.volume_gb,
+            network_volume=declared.network_volume,
+        ),
+        forwarded=tuple(sorted({name for stage in stages for name in stage.forwarded})),
+        results=experiment.results or ("**",),
+        seconds=experiment.limits.hours * HOUR,
+        max_dollars=experiment.limits.dollars,
+    )
+
+
+def here_differs(experiment: Experiment) -> tuple[Difference, ...]:
+    """What the experiment declares and this machine has otherwise."""
+    declared = experiment.environment
+    gpu = environment.gpu_name() if declared.gpu is not None else None
+    return tuple(environment.differences(declared, None, gpu, None))
+
+
+def plugin_records(plugins: Plugins, experiment: Experiment) -> Iterator[dict[str, object]]:
+    """The plugins whose parts the experiment names, each with the hash of its own files."""
+    for plugin in plugins.used(experiment):
+        yield {
+            "name": plugin.name,
+            "distribution": plugin.distribution,
+            "version": plugin.version,
+            "files_sha256": files_sha256(plugin),
+            "third_party": plugin.third_party,
+        }
+
+
+def refuse_secrets(experiment: Experiment, loaded: Loaded, secrets: Secrets) -> None:
+    """Raise `UsageError` when the experiment itself holds a secret: everything in it is written down."""
+    told = "Remove it: an experiment is recorded in every run. Put the value into .env under a name of its own."
+    for key, why in in_options(flat(experiment), secrets):
+        raise UsageError(f"{loaded.where(key)}: {key}: {why}", told)
+    for number, stage in enumerate(experiment.stages):
+        if told_why := in_arguments(stage.run, secrets):
+            raise UsageError(f"{loaded.where('stages')}: stages.{number}.run: {told_why}", told)
+
+
+def _stages(experiment: Experiment) -> Iterator[Stage]:
+    if experiment.stages:
+        for stage in experiment.stages:
+            yield Stage(stage.name, stage.run, None if stage.hours is None else stage.hours * HOUR)
+        return
+    yield Stage("preflight", (PYTHON, "-m", "lab.worker.preflight", RUN))
+    if experiment.data is not None:
+        yield Stage(PREPARE, (PYTHON, "-m", "lab", "data", "prepare", "--run", RUN))
+    yield Stage(TRAIN, (PYTHON, "-m", "lab.worker", RUN))
+
+
+def _forwarded(experiment: Experiment, plugins: Plugins, known: Mapping[str, str]) -> dict[str, list[str]]:
+    """Which stage gets which variable: those that the options of its parts name in `forwards`, where they are set."""
+    wanted: dict[str, set[str]] = {PREPARE: set(), TRAIN: set()}
+    for kind, key, choice in chosen(experiment):
+        if kind == "tracker" and choice.options.get("where") != "worker":
+            continue
+        names = getattr(plugins.options(kind, choice, key), "forwards", ())
+        wanted[PREPARE if kind == "source" else TRAIN].update(names)
+    return {stage: sorted(name for name in names if name in known) for stage, names in wanted.items()}
+
+
+def _near(path: str, project: str) -> str:
+    return path.removeprefix(f"{project}/")

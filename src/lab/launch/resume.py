@@ -1,0 +1,163 @@
+"""Going on with a run that ended early: the same experiment, the same code, the next attempt in the same directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from lab.errors import LabError, Refused, UsageError
+from lab.experiment import COMPUTING_KEYS, Experiment, PartChoice, flat, load
+from lab.jobs import bundle
+from lab.launch import recording
+from lab.launch.plan import job_of, plugin_records
+from lab.launch.variables import export, variables
+from lab.runs import attempts, records
+from lab.runs.status import status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.contracts import Backend
+    from lab.jobs import Job
+    from lab.plugins import Plugins
+    from lab.runs.directory import RunDirectory
+    from lab.runs.records import Record
+    from lab.settings import Settings
+
+AS_RECORDED = "To go on exactly as recorded, with the experiment and the code kept in the run: --as-recorded"
+CODE = ("src/", "plugins/", "scripts/")
+"""What of a bundle can change the results; experiments are compared as such."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """A run that is ready for its next attempt; nothing is written yet."""
+
+    run: RunDirectory
+    experiment: Experiment
+    config: Record
+    job: Job
+    backend: Backend
+    previous: int
+    from_checkpoint: bool
+
+
+def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recorded: bool) -> Resumption:
+    """Check that the next attempt continues the same run.
+
+    Raises `UsageError` for a run that needs none, and `Refused` naming every difference for one that would change.
+    """
+    before = status(run)
+    if before.word == "completed":
+        raise UsageError(f"{run.id} has completed: there is nothing to resume.", "Start it anew with: lab run")
+    if before.word == "running":
+        raise UsageError(f"{run.id} is still running.", f"Look at it with: lab runs show {run.id}")
+    config = _read(run.config)
+    provenance = _read(run.provenance)
+    experiment = Experiment.model_validate(config["experiment"])
+    if not as_recorded:
+        differences = [
+            *_changed_code(settings, provenance),
+            *_changed_experiment(config, experiment, settings, plugins),
+        ]
+        if differences:
+            raise Refused(_told(run, differences), AS_RECORDED)
+        experiment = _current(config, settings, plugins)
+    known = variables(settings)
+    job = job_of(experiment, plugins, str(provenance["bundle_sha256"]), known)
+    export(job.forwarded, known)
+    return Resumption(
+        run=run,
+        experiment=experiment,
+        config={**config, "experiment": experiment.model_dump(mode="json")},
+        job=replace(job, run_id=run.id, attempt=before.attempt + 1),
+        backend=plugins.build("backend", _backend(config)),
+        previous=before.attempt,
+        from_checkpoint=run.checkpoint.is_file(),
+    )
+
+
+def begin(resumption: Resumption) -> None:
+    """Put the figures of the previous attempt aside and open the next one; without a checkpoint it starts over."""
+    run, previous = resumption.run, resumption.previous
+    attempts.put_aside(run, previous)
+    if not resumption.from_checkpoint:
+        attempts.rewind_metrics(run, previous, step=-1)
+    if records.read_json(run.config) != resumption.config:
+        records.write_bytes(run.earlier(previous, run.config), run.config.read_bytes())
+        records.write_json(run.config, resumption.config)
+    records.write_json(run.job, resumption.job.record())
+    recording.set_outcome(run, "created", resumption.job.attempt)
+
+
+def recorded_experiment(run: RunDirectory, config: Record) -> Experiment:
+    """The experiment as the run's config has it. Raises `LabError` for a config that this lab cannot read."""
+    try:
+        return Experiment.model_validate(config.get("experiment"))
+    except ValidationError as error:
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise LabError(f"{run.config}: is not an experiment of this lab: {key}: {error.errors()[0]['msg']}") from error
+
+
+def _backend(config: Record) -> PartChoice:
+    options = config.get("backend_options")
+    return PartChoice.model_validate({**(options if isinstance(options, dict) else {}), "name": config.get("backend")})
+
+
+def _read(path: Path) -> Record:
+    record = records.read_json(path)
+    if record is None:
+        raise LabError(f"{path} is missing: without it nobody knows what to go on with.", "Start anew with: lab run")
+    return record
+
+
+def _current(config: Record, settings: Settings, plugins: Plugins) -> Experiment:
+    """The experiment as its files and the recorded --set now say."""
+    overrides = [text for text in config.get("overrides", ()) if isinstance(text, str)]
+    files = config.get("files") or [""]
+    file = settings.project / str(files[0])
+    name = str(file) if file.is_file() else str(config["experiment"]["name"])
+    loaded = load(name, settings.experiments_folder, overrides)
+    return plugins.check(loaded.experiment, loaded.where)
+
+
+def _changed_experiment(config: Record, recorded: Experiment, settings: Settings, plugins: Plugins) -> Iterator[str]:
+    """What decides the computation and is otherwise now; limits, trackers and the like may change."""
+    try:
+        current = _current(config, settings, plugins)
+    except LabError as error:
+        yield f"the experiment can no longer be loaded: {error.what}"
+        return
+    old, new = flat(recorded), flat(current)
+    for key in dict.fromkeys([*old, *new]):
+        if key.partition(".")[0] in COMPUTING_KEYS and old.get(key) != new.get(key):
+            yield f"experiment: {key}: {old.get(key)} -> {new.get(key)}"
+
+
+def _changed_code(settings: Settings, provenance: Record) -> Iterator[str]:
+    recorded = provenance.get("files")
+    old = {path: sha for path, sha in (recorded or {}).items() if path.startswith(CODE)}
+    new = {path: sha for path, sha in bundle.collect(settings.project).hashes.items() if path.startswith(CODE)}
+    for path in sorted({*old, *new}):
+        if old.get(path) != new.get(path):
+            what = "changed" if path in old and path in new else "is new" if path in new else "is gone"
+            yield f"code: {path} {what}"
+
+
+def _changed_plugins(provenance: Record, plugins: Plugins, experiment: Experiment) -> Iterator[str]:
+    """Plugins that are installed beside lab: their code is not in the bundle."""
+    recorded = {str(one.get("name")): one for one in provenance.get("plugins") or () if isinstance(one, dict)}
+    for now in plugin_records(plugins, experiment):
+        before = recorded.get(str(now["name"]), {})
+        if now["third_party"] and before.get("files_sha256") != now["files_sha256"]:
+            yield f"plugin: {now['name']} {before.get('version')} -> {now['version']}, with other files"
+
+
+def _told(run: RunDirectory, differences: list[str]) -> str:
+    more = [f"and {len(differences) - _SHOWN} more"] if len(differences) > _SHOWN else []
+    listed = "\n".join(f"  {line}" for line in [*differences[:_SHOWN], *more])
+    return f"{run.id} cannot be resumed as it was: it would go on with something else.\n{listed}"
