@@ -20,3 +20,62 @@ class ScaledClock:
 
     def sleep(self, seconds):
         time.sleep(seconds / self.factor)
+
+
+class ListSource:
+    """Documents from a list; records how far it was read and whether it was closed."""
+
+    def __init__(self, texts, name="list"):
+        self.texts, self.name = list(texts), name
+        self.read, self.closed = 0, False
+
+    def identity(self):
+        return {"name": self.name, "texts": len(self.texts)}
+
+    def documents(self, cursor=None):
+        from lab.contracts import Document
+
+        try:
+            for number in range(cursor["number"] if cursor else 0, len(self.texts)):
+                self.read += 1
+                text = self.texts[number]
+                yield text if isinstance(text, Document) else Document(text, {"number": number + 1})
+        finally:
+            self.closed = True
+
+
+class ByteTokenizer:
+    """One token for each byte of UTF-8; refuses the text "untokenisable"."""
+
+    name, revision, sha256, vocabulary, eos = "bytes", "1", "b" * 64, 257, 256
+
+    def __init__(self, **changes):
+        self.__dict__.update(changes)
+
+    def encode(self, text):
+        import numpy as np
+
+        if text == "untokenisable":
+            raise ValueError("no rule fits")
+        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.uint32)
+
+    def decode(self, ids):
+        return bytes(ids[ids < 256].tolist()).decode(errors="replace")
+
+    def token_bytes(self):
+        import numpy as np
+
+        return np.array([1] * 256 + [0], dtype=np.uint16)
+
+    def record(self):
+        return {key: getattr(self, key) for key in ("name", "revision", "sha256", "vocabulary", "eos")}
+
+
+class TokenDocuments:
+    """A split of token lists, as a sampler takes it."""
+
+    def __init__(self, documents):
+        import numpy as np
+
+        self.lengths = np.array([len(document) for document in documents], dtype=np.int64)
+        self.tokens = np.array([token for document in documents for token in document], dtype=np.uint32)

@@ -65,9 +65,8 @@ def show_inspected(record: Mapping[str, Any]) -> None:
     )
     context = record["packing"]["context"]
     for name, split in splits.items():
-        if split["documents"]:
-            show("", plain(f"Tokens per document, {name}", style="bold"), _picture(split["histogram"]))
-            show(plain(_lengths(split, context), style="dim"))
+        show("", plain(f"Tokens per document, {name}", style="bold"), _picture(split["histogram"]))
+        show(plain(_lengths(split, context), style="dim"))
     show("", plain("Packing", style="bold"), plain(_packing(record["packing"])))
     if record["first_documents"]:
         show("", plain("First documents", style="bold"), _heads(record["first_documents"]))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from lab.data.documents import SplitName
+PARTIAL = ".partial-"
 
 
 class SplitWriter:
@@ -88,11 +89,11 @@ def files_of(folder: Path) -> dict[str, dict[str, object]]:
 def building(final: Path) -> Iterator[Path]:
     """Yield a private folder that becomes `final` when the block succeeds and is removed when it does not.
 
-    Whoever finishes second keeps the first one's cache. What a crash left is removed by the next to build the same.
+    Whoever finishes second keeps the first one's cache. What crashes left is removed by the next to build.
     """
     with on_disk(final.parent):
         final.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(final)
+        _remove_abandoned(final.parent)
         partial, lock = _claimed(final)
     try:
         yield partial
@@ -118,7 +119,7 @@ def on_disk(folder: Path) -> Iterator[None]:
 def _claimed(final: Path) -> tuple[Path, int]:
     """A new private folder and the lock that says its maker lives."""
     while True:
-        partial = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
+        partial = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}{final.name}-", dir=final.parent))
         lock = os.open(partial, os.O_RDONLY)
         with suppress(OSError):  # a file system without locks: then nobody removes what a crash left
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -128,8 +129,8 @@ def _claimed(final: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
-def _remove_abandoned(final: Path) -> None:
-    for partial in final.parent.glob(f"{_prefix(final)}*"):
+def _remove_abandoned(folder: Path) -> None:
+    for partial in folder.glob(f"{PARTIAL}*"):
         try:
             lock = os.open(partial, os.O_RDONLY)
         except OSError:
@@ -141,10 +142,6 @@ def _remove_abandoned(final: Path) -> None:
             pass  # its maker lives, or the file system cannot say
         finally:
             os.close(lock)
-
-
-def _prefix(final: Path) -> str:
-    return f".partial-{final.name}-"
 
 
 def _publish(partial: Path, final: Path) -> None:

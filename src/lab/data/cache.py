@@ -178,6 +178,4 @@ def _canonical(value: Mapping[str, object]) -> bytes:
 
 
 def _mapped(path: Path, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    if path.stat().st_size == 0:  # nothing can be mapped
-        return np.zeros(0, dtype=kind)
     return np.asarray(np.memmap(path, dtype=kind, mode="r"))

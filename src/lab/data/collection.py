@@ -1,7 +1,7 @@
 """Which documents a token cache admits: whole ones, until each split's budget is met, each one accounted for.
 
 A split whose budget is never met is a warning that the manifest keeps: all there is gets used. A split that stays
-without a document is an error, except for validation when `validation_fraction` is 0.
+without a document is an error.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ class Collection:
         self._data, self._tokenizer = data, tokenizer
         self._end = np.array([tokenizer.eos], dtype=np.uint32)
         self._budgets: dict[SplitName, int] = {"train": data.train_tokens, "validation": data.validation_tokens}
-        if data.validation_fraction == 0:
-            del self._budgets["validation"]
         self._splits = {split.name: split for split in splits}
         self._counters = Counters()
         self._duplicates = Deduplication()
@@ -69,12 +67,12 @@ class Collection:
             progress(self._progress())
 
     def record(self) -> dict[str, object]:
-        """What the manifest says about the collection. Raises `LabError` when a wanted split holds no document."""
-        for name in self._budgets:
-            if not self._splits[name].documents:
+        """What the manifest says about the collection. Raises `LabError` when a split holds no document."""
+        for name, split in self._splits.items():
+            if not split.documents:
                 raise self._nothing_for(name)
         splits = {
-            name: {**split.record(), "budget": self._budgets.get(name, 0), "met": name not in self._wanting()}
+            name: {**split.record(), "budget": self._budgets[name], "met": name not in self._wanting()}
             for name, split in self._splits.items()
         }
         return {

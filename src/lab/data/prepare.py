@@ -9,7 +9,6 @@ from lab.data import tokenizer as tokenizers
 from lab.data.building import SplitWriter, building, files_of, on_disk, write_token_bytes
 from lab.data.cache import TokenCache, folder_of, identity_of, write_manifest
 from lab.data.collection import RULES, Collection
-from lab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,8 +33,6 @@ def prepare(
     identity = identity_of(key)
     folder = folder_of(store, identity)
     if not folder.exists():
-        if data.validation_fraction == 1:
-            raise UsageError("data.validation_fraction = 1 leaves no document to train on.", "Choose a smaller one.")
         with building(folder) as partial:
             manifest = {"identity": identity, **key, "tokenizer": tokenizer.record()}
             manifest |= _collect(data, source, tokenizer, partial, progress)
@@ -89,12 +86,14 @@ def _stream(source: Source) -> Generator[Document]:
 
 def manifest_for_run(cache: TokenCache) -> dict[str, Any]:
     """What data-manifest.json of a run says."""
-    kept = ("source", "collection", "tokenizer", "splits", "counters", "rejections", "warnings")
+    kept = ("source", "collection", "tokenizer", "counters", "rejections", "warnings")
     files = {name: file["sha256"] for name, file in cache.manifest["files"].items()}
+    splits = {name: {**split, "sha256": files[f"{name}.tokens"]} for name, split in cache.manifest["splits"].items()}
     return {
         "schema": 1,
         "identity": cache.identity,
         "folder": str(cache.folder),
         **{key: cache.manifest[key] for key in kept},
+        "splits": splits,
         "files": files,
     }

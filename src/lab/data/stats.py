@@ -90,8 +90,6 @@ def first_documents(cache: TokenCache, tokenizer: Tokenizer, count: int = 3) -> 
 
 def histogram(lengths: npt.NDArray[np.int64]) -> list[dict[str, int]]:
     """How many documents have 2-3, 4-7, 8-15, ... tokens, from the first such range that has any to the last."""
-    if not len(lengths):
-        return []
     powers = np.log2(lengths).astype(np.int64)
     counts = np.bincount(powers).tolist()
     return [
@@ -103,10 +101,10 @@ def histogram(lengths: npt.NDArray[np.int64]) -> list[dict[str, int]]:
 
 def _described(split: Split, context: int) -> dict[str, Any]:
     lengths = split.lengths
-    values = np.percentile(lengths, PERCENTILES, method="inverted_cdf").tolist() if len(lengths) else []
+    values = np.percentile(lengths, PERCENTILES, method="inverted_cdf").tolist()
     return {
-        "lengths": dict(zip((f"p{rank}" for rank in PERCENTILES), map(int, values), strict=False)),
-        "mean_length": float(lengths.mean()) if len(lengths) else None,
+        "lengths": dict(zip((f"p{rank}" for rank in PERCENTILES), map(int, values), strict=True)),
+        "mean_length": float(lengths.mean()),
         "longer_than_context": int((lengths - 1 > context).sum()),
         "segments": len(Segments(lengths, context)),
         "histogram": histogram(lengths),

@@ -1,0 +1,278 @@
+"""Documents become a cache: which are admitted, how each is accounted for, and when it is an error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes import ByteTokenizer, ListSource
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.contracts import Document
+from lab.data.cache import TokenCache
+from lab.data.documents import document_id, split_of
+from lab.data.prepare import find, manifest_for_run, prepare
+from lab.errors import LabError
+from lab.experiment.sections import Data
+
+WANTED = {"train_tokens": 10**6, "validation_tokens": 10**6, "max_documents": 10**6, "validation_fraction": 0.01}
+
+
+def data(**changes):
+    return Data(**{"source": "list", **WANTED, **changes})
+
+
+def prepared(tmp_path, texts, tokenizer=None, progress=None, **changes):
+    """The cache of these texts after one that always goes to validation."""
+    source = ListSource([VALIDATION, *texts])
+    return prepare(data(**changes), source, tmp_path, progress, tokenizer or ByteTokenizer())
+
+
+def texts_of(cache, name="train"):
+    split = cache.split(name)
+    return [ByteTokenizer().decode(split.document(number)) for number in range(len(split))]
+
+
+def texts_by_split(split, count, fraction=0.01):
+    """Texts that fall to this split."""
+    candidates = (f"text {number}" for number in range(10_000))
+    found = (text for text in candidates if split_of(document_id(text), data().split_seed, fraction) == split)
+    return [next(found) for _ in range(count)]
+
+
+FIXED = "edc18d65d12fe9eb2718272caac5cef54ef7a07741291b458205a14d49c1d12f"
+VALIDATION = texts_by_split("validation", 1)[0]
+
+
+def test_each_document_ends_with_one_end_of_text(tmp_path):
+    train = prepared(tmp_path, ["ab", "a<|endoftext|>b", "<|endoftext|>"]).split("train")
+
+    documents = [train.document(number).tolist() for number in range(3)]
+
+    assert documents[0] == [97, 98, 256]
+    assert [document.count(256) for document in documents] == [1, 1, 1]
+    assert all(document[-1] == 256 for document in documents)
+    assert [bytes(document[:-1]).decode() for document in documents] == ["ab", "a<|endoftext|>b", "<|endoftext|>"]
+
+
+def test_white_space_is_text_and_nothing_is_not(tmp_path):
+    null, missing = (Document("", {}, f"line {number}: no text") for number in (4, 5))
+
+    cache = prepared(tmp_path, ["", "x", " ", null, missing])
+
+    assert texts_of(cache) == ["x", " "]
+    counters = cache.manifest["counters"]
+    assert counters.pop("repaired") == 0
+    assert counters.pop("read") == 1 + 5 == sum(counters.values())
+    assert (counters["kept"], counters["empty"], counters["rejected"]) == (1 + 2, 1, 2)
+    assert cache.manifest["rejections"] == ["line 4: no text", "line 5: no text"]
+    assert cache.split("train").lengths.min() == 2
+
+
+def test_identical_texts_are_used_once_and_similar_ones_each(tmp_path):
+    cache = prepared(tmp_path, ["1|2|300$", "4|5|600$", "again", "4|5|600$", "1|2|300$ "])
+
+    assert texts_of(cache) == ["1|2|300$", "4|5|600$", "again", "1|2|300$ "]
+    assert cache.manifest["counters"]["duplicate"] == 1
+
+
+def test_a_text_that_cannot_be_tokenised_is_rejected_by_id_and_the_others_stay(tmp_path):
+    cache = prepared(tmp_path, ["before", "untokenisable", "after"])
+
+    assert texts_of(cache) == ["before", "after"]
+    assert cache.manifest["rejections"] == [
+        f"document {document_id('untokenisable')}: cannot be tokenised: no rule fits"
+    ]
+    assert any("1 records rejected" in warning for warning in cache.manifest["warnings"])
+
+
+def test_a_lone_surrogate_is_replaced_and_its_neighbours_are_untouched(tmp_path):
+    cache = prepared(tmp_path, ["good", "ab\ud83dcd", "also good"])
+
+    assert texts_of(cache) == ["good", "ab\N{REPLACEMENT CHARACTER}cd", "also good"]
+    assert cache.manifest["counters"]["repaired"] == 1
+
+
+def test_whole_documents_are_admitted_until_the_budget_is_met(tmp_path):
+    source = ListSource([VALIDATION, "1234567", "7654321", "never read"])
+
+    cache = prepare(data(train_tokens=9, validation_tokens=1), source, tmp_path, tokenizer=ByteTokenizer())
+
+    assert texts_of(cache) == ["1234567", "7654321"]
+    assert cache.manifest["splits"]["train"]["tokens"] == 16
+    assert (source.read, source.closed) == (3, True)
+
+
+def test_a_split_that_has_enough_takes_no_more_while_the_other_is_filled(tmp_path):
+    train, validation = texts_by_split("train", 4), texts_by_split("validation", 2)
+    source = ListSource([*train, *validation])
+
+    cache = prepare(data(train_tokens=10, validation_tokens=15), source, tmp_path, tokenizer=ByteTokenizer())
+
+    assert texts_of(cache, "train") == train[:2]
+    assert texts_of(cache, "validation") == validation
+    assert cache.manifest["counters"]["surplus"] == 2
+    assert cache.manifest["warnings"] == []
+
+
+def test_a_budget_that_is_never_met_is_a_warning_that_says_why(tmp_path):
+    few = prepared(tmp_path, ["one", "two"], validation_tokens=1)
+    capped = prepared(tmp_path, ["one", "two"], validation_tokens=1, max_documents=2)
+
+    assert few.manifest["warnings"] == ["train: 8 of 1,000,000 tokens: the source has no more"]
+    assert capped.manifest["warnings"] == ["train: 4 of 1,000,000 tokens: data.max_documents was reached"]
+    assert few.manifest["splits"]["train"]["met"] is False
+
+
+@pytest.mark.parametrize(
+    ("texts", "changes", "what", "do"),
+    [
+        ([], {}, "yields no document", ""),
+        ([VALIDATION, "", ""], {}, "train split: 3 read, 1 kept, 2 empty", "Lower data.validation_fraction"),
+        ([Document("", {}, "a.jsonl line 1: no 'text'")], {}, "First rejection: a.jsonl line 1: no 'text'", ""),
+        (texts_by_split("train", 3), {}, "validation split: 3 read", "Raise data.validation_fraction"),
+        (texts_by_split("train", 3), {"max_documents": 2}, "validation split", "Raise data.max_documents"),
+    ],
+    ids=["no document", "only empty ones", "only rejected ones", "none for validation", "too few read"],
+)
+def test_a_split_without_a_document_is_an_error_that_leaves_nothing(tmp_path, texts, changes, what, do):
+    with pytest.raises(LabError) as refused:
+        prepare(data(**changes), ListSource(texts), tmp_path, tokenizer=ByteTokenizer())
+
+    assert what in refused.value.what
+    assert do in refused.value.do
+    assert list((tmp_path / "tokens").iterdir()) == []
+
+
+def test_a_source_that_breaks_off_is_named_and_leaves_nothing(tmp_path):
+    class Broken(ListSource):
+        def documents(self, cursor=None):
+            yield Document("one", {})
+            raise ConnectionError("reset by peer")
+
+    with pytest.raises(LabError, match=r"data\.source list: cannot be read on after 1 documents: reset by peer"):
+        prepare(data(), Broken([]), tmp_path, tokenizer=ByteTokenizer())
+
+    assert list((tmp_path / "tokens").iterdir()) == []
+
+
+def test_a_prepared_cache_is_used_again_without_reading(tmp_path):
+    first = prepared(tmp_path, ["one", "two"])
+    source = ListSource([VALIDATION, "one", "two"])
+
+    again = prepare(data(), source, tmp_path, tokenizer=ByteTokenizer())
+
+    assert again.identity == first.identity
+    assert source.read == 0
+
+
+def test_a_corrupt_cache_is_refused_by_file_and_not_prepared_over(tmp_path):
+    folder = prepared(tmp_path, ["one", "two"]).folder
+    (folder / "train.tokens").write_bytes(b"\0" * (folder / "train.tokens").stat().st_size)
+
+    with pytest.raises(LabError, match=r"train\.tokens: is not what was written"):
+        prepared(tmp_path, ["one", "two"])
+
+
+IDENTITY = {
+    "the seed of the split": (data(split_seed=1), ByteTokenizer()),
+    "the fraction": (data(validation_fraction=0.02), ByteTokenizer()),
+    "a budget": (data(train_tokens=5), ByteTokenizer()),
+    "the documents read": (data(max_documents=5), ByteTokenizer()),
+    "the vocabulary": (data(), ByteTokenizer(sha256="c" * 64)),
+    "the end-of-text": (data(), ByteTokenizer(eos=0)),
+}
+
+
+@pytest.mark.parametrize("case", IDENTITY.values(), ids=IDENTITY.keys())
+def test_what_decides_the_tokens_decides_the_identity(tmp_path, case):
+    changed, tokenizer = case
+
+    own = find(changed, ListSource(["one"]), tmp_path, tokenizer)
+
+    assert own != find(data(), ListSource(["one"]), tmp_path, ByteTokenizer())
+
+
+def test_another_source_has_another_identity(tmp_path):
+    one, other = (find(data(), ListSource(["x"], name), tmp_path, ByteTokenizer()) for name in ("one", "other"))
+
+    assert one != other
+
+
+def test_context_and_the_tokenizers_name_do_not_decide_the_identity(tmp_path):
+    own = find(data(context=64), ListSource(["x"]), tmp_path, ByteTokenizer(name="else", revision="else"))
+
+    assert own == find(data(), ListSource(["x"]), tmp_path, ByteTokenizer())
+
+
+def test_an_identity_is_fixed_for_good(tmp_path):
+    assert find(data(), ListSource(["x"]), tmp_path, ByteTokenizer()).name == FIXED
+
+
+def test_progress_is_told_and_ends_with_the_whole(tmp_path):
+    seen = []
+
+    prepared(tmp_path, ["one", "three"], progress=seen.append)
+
+    assert (seen[-1].read, seen[-1].max_documents) == (3, 10**6)
+    assert seen[-1].tokens == {"train": 10, "validation": len(VALIDATION) + 1}
+    assert seen[-1].budgets == {"train": 10**6, "validation": 10**6}
+
+
+def test_a_runs_manifest_names_the_cache_and_its_hashes(tmp_path):
+    cache = prepared(tmp_path, ["one", "two"])
+
+    manifest = manifest_for_run(cache)
+
+    assert manifest["folder"] == str(cache.folder)
+    assert manifest["splits"]["train"]["sha256"] == manifest["files"]["train.tokens"]
+    assert manifest["tokenizer"] == ByteTokenizer().record()
+    assert manifest["schema"] == 1
+
+
+@given(st.lists(st.one_of(st.text(max_size=6), st.sampled_from(["dup", "untokenisable", "\ud83d"])), max_size=30))
+def test_the_counters_account_for_every_record(tmp_path_factory, texts):
+    cache = prepared(tmp_path_factory.mktemp("store"), ["always one", *texts], train_tokens=60)
+
+    counters = dict(cache.manifest["counters"])
+    counters.pop("repaired")
+    assert counters.pop("read") == sum(counters.values())
+    assert counters["kept"] == len(cache.split("train")) + len(cache.split("validation"))
+
+
+NEIGHBOUR = """
+import sys
+from pathlib import Path
+from fakes import ByteTokenizer, ListSource
+from lab.data.prepare import prepare
+from lab.experiment.sections import Data
+data = Data(source="list", train_tokens=10**6, validation_tokens=10**6, max_documents=10**6)
+texts = [f"document {number} " * 50 for number in range(2000)]
+print(prepare(data, ListSource(texts), Path(sys.argv[1]), tokenizer=ByteTokenizer()).identity)
+"""
+
+
+def test_two_preparations_at_once_agree_and_leave_nothing_behind(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    for attempt in range(3):
+        store = tmp_path / str(attempt)
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-c", NEIGHBOUR, store],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for _ in range(2)
+        ]
+        answers = [process.communicate() for process in both]
+
+        assert [process.returncode for process in both] == [0, 0], answers
+        assert answers[0] == answers[1]
+        folders = os.listdir(store / "tokens")
+        assert folders == [answers[0][0].decode().strip()]
+        TokenCache.open(store / "tokens" / folders[0])
