@@ -175,13 +175,28 @@ def test_asked_twice_the_process_group_ends_at_once(job):
     job.wait_for("ready")
     child = int(job.wait_for("child"))
 
-    job.signal()
+    job.signal(signal.SIGINT)
     job.wait_for("asked")
-    job.signal()
+    job.signal(signal.SIGINT)
 
     assert job.finish() == 143
     assert "ended at once" in job.line("exited")["reason"]
     assert not is_alive(child)
+
+
+def test_asked_again_by_a_process_that_is_not_sure_the_stage_still_saves(job):
+    saves_slowly = "echo asked > asked; while ! test -f go; do sleep 0.01; done; echo saved; exit 143"
+    job.start(("train", f"trap '{saves_slowly}' TERM; echo ready > ready; while :; do sleep 0.01; done"))
+    job.wait_for("ready")
+
+    job.signal()
+    job.wait_for("asked")
+    job.signal()
+    job.signal()
+    (job.folder / "go").touch()
+
+    assert job.finish() == 143
+    assert job.log("train") == "saved\n"
 
 
 def test_a_stage_that_will_not_stop_is_killed_after_its_grace(job):

@@ -5,8 +5,8 @@ Standard library only, and started by its path, so that it is the same file on a
     python stages.py [--detach] PLAN.json
 
 It holds a lock on the file of records as long as it lives, so nobody needs to trust a process number. SIGTERM asks the
-running stage to save and end; a second one, or SIGQUIT, ends its process group. The plan names the variables that are
-forwarded to stages; their values come by the environment and are never written down.
+running stage to save and end, however often it comes; a second Ctrl-C, or SIGQUIT, ends its process group. The plan
+names the variables that are forwarded to stages; their values come by the environment and are never written down.
 """
 
 from __future__ import annotations
@@ -96,7 +96,11 @@ class Signals:
             signal.signal(number, lambda *_: None)
 
     def _stop(self, number: int, _: object) -> None:
-        self.stops += 2 if number == signal.SIGQUIT else 1
+        """Two keystrokes end the job; SIGTERM may be sent again by whoever is not sure that it arrived."""
+        if number == signal.SIGQUIT:
+            self.stops = 2
+        else:
+            self.stops = max(self.stops, 1) if number == signal.SIGTERM else self.stops + 1
 
     def wait(self, seconds: float) -> None:
         """Sleep until a signal comes or the time is over."""
