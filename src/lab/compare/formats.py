@@ -90,6 +90,6 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "tokens/dollar": lambda number: f"{number:,.0f}/$",
     "seconds": duration,
     "bytes": size,
-    "share": lambda number: f"{100 * number:.2f} %",
+    "share": lambda number: f"{100 * number:.2f} %" if abs(number) >= 0.001 else f"{100 * number:.2g} %",
     "dollars": lambda number: f"${number:.4f}",
 }

@@ -20,11 +20,18 @@ def markdown(comparison: Comparison, *, only_changed: bool = False) -> str:
     """Verdict first, figures second, the next command last."""
     lines = [f"# {' and '.join(_text(run.id) for run in comparison.runs)}", ""]
     runs = [(rows.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
-    lines += _table(("", "run", "experiment", "status"), runs)
+    lines += table(("", "run", "experiment", "status"), runs)
     for place, pair in enumerate(comparison.pairs, start=1):
         lines += _pair(pair, place, only_changed)
     lines += ["", f"Next: `{comparison.next_command}`"]
     return "\n".join(lines) + "\n"
+
+
+def table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table whose cells are plain text."""
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{' --- |' * len(columns)}"
+    yield from (f"| {' | '.join(_text(cell) for cell in row)} |" for row in cells)
 
 
 def _pair(pair: Pair, place: int, only_changed: bool) -> Iterator[str]:
@@ -32,16 +39,16 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> Iterator[str]:
     yield from ("", f"## {a} and {b}", "")
     yield from (f"- **{one.question}**: {one.verdict}{_because(one.because)}" for one in pair.judgements)
     yield from ("", "### Checks", "")
-    yield from _table(
+    yield from table(
         ("", "check", a, b, "note"), (astuple(row) for row in rows.check_rows(pair, only_changed=only_changed))
     )
     if pair.differences:
         yield from ("", "### Differences", "")
-        yield from _table(("", "kind", "what", a, b), (astuple(row) for row in rows.difference_rows(pair)))
+        yield from table(("", "kind", "what", a, b), (astuple(row) for row in rows.difference_rows(pair)))
     yield from ("", "### Figures", "")
     figures = rows.figure_rows(pair, place, only_changed=only_changed)
     columns = ("", "figure", a, b, "difference", "", "what it is worth", "known", "how")
-    yield from _table(columns, (astuple(row) for row in figures))
+    yield from table(columns, (astuple(row) for row in figures))
     yield from ("", _text(changes.LEGEND), "")
     yield from (f"- {_text(claim)}" for claim in pair.claims)
 
@@ -49,12 +56,6 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> Iterator[str]:
 def _because(checks: Iterable[object]) -> str:
     names = ", ".join(getattr(check, "name", "") for check in checks)
     return f" ({names})" if names else ""
-
-
-def _table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(columns)} |"
-    yield f"|{' --- |' * len(columns)}"
-    yield from (f"| {' | '.join(_text(cell) for cell in row)} |" for row in cells)
 
 
 def _text(content: str) -> str:

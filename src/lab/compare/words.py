@@ -78,7 +78,7 @@ def _loss(
     change = by_name.get("validation loss") or by_name.get("training loss")
     if change is not None and change.difference is not None:
         size, how = f"{abs(change.difference):.4g} {_way(change)}", change.measure.how
-        yield f"{letter}'s {change.measure.name} is {size} {how}. {ONE_SEED}"
+        yield f"{letter}'s {change.measure.name} is {size} {how}. {_limits(judgement)}{ONE_SEED}"
     if parting is not None:
         yield f"The curves part at step {parting.step}: {parting.cause}."
 
@@ -89,7 +89,8 @@ def _speed(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Ite
         yield refusal(judgement)
     elif change is not None and change.ratio:
         word = "faster" if change.ratio > 0 else "slower"
-        yield f"{letter} is {formats.percent(abs(change.ratio)).lstrip('+')} {word}: {change.measure.how}. {ONE_RUN}"
+        size = formats.percent(abs(change.ratio)).lstrip("+")
+        yield f"{letter} is {size} {word}: {change.measure.how}. {_limits(judgement)}{ONE_RUN}"
 
 
 def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
@@ -98,7 +99,12 @@ def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> It
         yield refusal(judgement)
     elif change is not None and change.ratio:
         word = "less" if change.ratio < 0 else "more"
-        yield f"{letter}'s peak takes {formats.percent(abs(change.ratio)).lstrip('+')} {word} memory. {COUNTER}"
+        size = formats.percent(abs(change.ratio)).lstrip("+")
+        yield f"{letter}'s peak takes {size} {word} memory. {_limits(judgement) or COUNTER}".strip()
+
+
+def _limits(judgement: Judgement) -> str:
+    return f"{refusal(judgement)} " if judgement.verdict is Verdict.WITHIN_LIMITS else ""
 
 
 def _way(change: Change) -> str:

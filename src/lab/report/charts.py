@@ -1,0 +1,131 @@
+"""What a chart shows, apart from how it is drawn: series, shaded regions, a text that says the same, and few points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lab.compare import formats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_POINTS = 1200
+"""More cannot be told apart on a screen; a longer series is drawn as the lowest and highest of each bin."""
+TABLE_ROWS = 24
+Style = Literal["line", "points", "steps"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve or one set of points; NaN is kept, because a gap must show."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    style: Style = "line"
+    color: int = 0
+    """Which of the page's series colours."""
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Region:
+    """A stretch of the x axis that means something."""
+
+    label: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: `name` is its anchor, `about` a sentence that says what to see."""
+
+    name: str
+    title: str
+    x_title: str
+    y_title: str
+    series: tuple[Series, ...]
+    regions: tuple[Region, ...] = ()
+    about: str = ""
+    y_format: str = ""
+    """A unit of `lab.compare.formats`, for the text and the table."""
+    x_format: str = ""
+    from_zero: bool = False
+
+    @property
+    def drawable(self) -> bool:
+        """True when there is at least one number to draw."""
+        return any(math.isfinite(y) for series in self.series for y in series.y)
+
+    @property
+    def gaps(self) -> list[float]:
+        """Where a series has a value that is not a number."""
+        places = {x for one in self.series for x, y in zip(one.x, one.y, strict=True) if not math.isfinite(y)}
+        return sorted(place for place in places if math.isfinite(place))
+
+    def text(self) -> str:
+        """What the chart shows, in a sentence for each series."""
+        said = [self._said(one) for one in self.series if len(one.y)]
+        marked = len(self.gaps)
+        gaps = f" {marked} {'place is' if marked == 1 else 'places are'} not a number and left open." if marked else ""
+        return f"{self.title}. {' '.join(said)}{gaps}"
+
+    def _said(self, one: Series) -> str:
+        finite = [(x, y) for x, y in zip(one.x, one.y, strict=True) if math.isfinite(y)]
+        if not finite:
+            return f"{one.label}: no number."
+        (first_x, first), (last_x, last) = finite[0], finite[-1]
+        if len(finite) == 1:
+            return f"{one.label}: {self.y(first)} at {self.x(first_x)}."
+        low, high = min(y for _, y in finite), max(y for _, y in finite)
+        return (
+            f"{one.label}: {self.y(first)} at {self.x(first_x)} to {self.y(last)} at {self.x(last_x)}; "
+            f"lowest {self.y(low)}, highest {self.y(high)}, {len(finite):,} values."
+        )
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Evenly spaced values of every series as rows of text: x, series, value."""
+        rows: list[tuple[str, ...]] = []
+        each = max(4, TABLE_ROWS // max(1, len(self.series)))
+        for one in self.series:
+            places = sorted(
+                {round(place * (len(one.y) - 1) / max(1, each - 1)) for place in range(min(each, len(one.y)))}
+            )
+            rows += [(self.x(one.x[place]), one.label, self.y(one.y[place])) for place in places]
+        return rows
+
+    def x(self, value: float) -> str:
+        """A place on the x axis as text."""
+        return f"{formats.quantity(value, self.x_format)}{'' if self.x_format else f' {self.x_title}'}"
+
+    def y(self, value: float) -> str:
+        """A value as text."""
+        return formats.quantity(value, self.y_format)
+
+
+def thinned(x: Sequence[float], y: Sequence[float], most: int = MOST_POINTS) -> tuple[list[float], list[float], int]:
+    """The lowest and the highest value of each bin, in their order and at their own place, and the size of a bin.
+
+    No extreme is lost and nothing is averaged. A bin that holds a value which is not a number keeps one of those too.
+    """
+    if len(x) <= most:
+        return list(x), list(y), 1
+    size = math.ceil(2 * len(x) / most)
+    kept_x: list[float] = []
+    kept_y: list[float] = []
+    for start in range(0, len(x), size):
+        places = range(start, min(start + size, len(x)))
+        for place in _extremes(places, y):
+            kept_x.append(x[place])
+            kept_y.append(y[place])
+    return kept_x, kept_y, size
+
+
+def _extremes(places: range, y: Sequence[float]) -> list[int]:
+    finite = [place for place in places if math.isfinite(y[place])]
+    broken = next((place for place in places if not math.isfinite(y[place])), None)
+    kept = {min(finite, key=y.__getitem__), max(finite, key=y.__getitem__)} if finite else set()
+    return sorted(kept | ({broken} if broken is not None else set()))

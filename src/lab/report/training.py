@@ -1,0 +1,125 @@
+"""What a run learnt and how fast: declared change, loss, step time, throughput, memory."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from lab.compare import formats
+from lab.report import figures, numbers
+from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.compare.facts import RunFacts
+    from lab.report.blocks import Block
+
+LOG_LINES = 30
+
+
+def declared_change(run: RunFacts) -> Section:
+    """What this experiment sets differently from what it stands on."""
+    links = run.config.get("declarations") or []
+    if not links:
+        return Section("declared", "Declared change", [Text("None: this experiment stands on its own.")])
+    rows = [
+        (f"{link.get('base')} \N{RIGHTWARDS ARROW} {link.get('child')}", *_change(change))
+        for link in links
+        for change in link.get("changes") or [{}]
+    ]
+    return Section("declared", "Declared change", [Table("", ("from", "key", "before", "after"), rows)])
+
+
+def trouble(run: RunFacts) -> Section:
+    """What went wrong, first: why the run ended, and the end of the log that says so."""
+    blocks: list[Block] = []
+    reason = run.outcome.get("reason")
+    if run.status not in ("completed", "running", "created"):
+        blocks.append(Text(f"This run {_ended(run)}{f': {reason}' if reason else '.'}"))
+        blocks += _log_end(run)
+    blocks += [Text(line) for line in _flaws(run)]
+    return Section("trouble", "Before you read on" if run.status == "completed" else "What went wrong", blocks)
+
+
+def loss(run: RunFacts) -> Section:
+    """Loss over tokens and over time."""
+    rows = [
+        (f"{step:,}", formats.quantity(at, "tokens"), formats.quantity(value, "nats/token"), _bits(bits))
+        for step, at, value, bits in zip(
+            run.evaluations.numbers,
+            run.evaluations.tokens(run.steps),
+            run.evaluations.loss,
+            run.evaluations.bits_per_byte,
+            strict=True,
+        )
+    ]
+    columns = ("step", "tokens", "validation loss", "bits per byte")
+    table = Table("Evaluations", columns, rows, columns, folded=len(rows) > 12)
+    return Section("loss", "Loss", [*_plots(run, "loss", "loss-time"), *([table] if rows else [])])
+
+
+def speed(run: RunFacts) -> Section:
+    """Step time, throughput and MFU with its formula."""
+    if not len(run.steps):
+        return Section("speed", "Speed")
+    return Section("speed", "Speed", [Numbers(numbers.speed(run)), *_plots(run, "step-time", "throughput")])
+
+
+def more(run: RunFacts) -> Section:
+    """Gradient norm, and whatever this run's loop added to its lines."""
+    names = [chart.name for chart in figures.of_run(run) if chart.name.startswith(("gradient", "value-"))]
+    return Section("values", "More values", _plots(run, *names))
+
+
+def memory_steps(run: RunFacts) -> list[Block]:
+    """Memory of every step."""
+    return _plots(run, "memory-steps")
+
+
+def _plots(run: RunFacts, *names: str) -> list[Block]:
+    by_name = {chart.name: chart for chart in figures.of_run(run)}
+    return [Plot(by_name[name]) for name in names if name in by_name]
+
+
+def _change(change: dict[str, object]) -> tuple[str, str, str]:
+    return str(change.get("key", "-")), formats.value(change.get("before")), formats.value(change.get("after"))
+
+
+def _ended(run: RunFacts) -> str:
+    word = {"failed": "failed", "stopped": "was stopped", "lost": "was lost"}.get(run.status, run.status)
+    stage = run.outcome.get("stage")
+    code = run.outcome.get("exit_code")
+    return f"{word}{f' in stage {stage}' if stage else ''}{f' with exit code {code}' if code else ''}"
+
+
+def _log_end(run: RunFacts) -> Iterator[Listing]:
+    stage = run.outcome.get("stage")
+    for path in sorted(run.run.logs.glob(f"{stage}*")) if isinstance(stage, str) and stage.isidentifier() else ():
+        text = _tail(path.read_bytes())
+        if text:
+            yield Listing(f"The end of logs/{path.name}", text, folded=False)
+
+
+def _tail(content: bytes) -> str:
+    return "\n".join(content[-20_000:].decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+
+
+def _flaws(run: RunFacts) -> Iterator[str]:
+    if run.torn:
+        yield f"{run.torn} torn lines of metrics.jsonl are left out."
+    if run.steps.missing:
+        yield f"{run.steps.missing} steps have no line in metrics.jsonl."
+    if run.unreadable:
+        yield f"Unreadable, shown as absent: {', '.join(run.unreadable)}."
+    broken = [n for n, loss in zip(run.steps.numbers, run.steps.column("loss"), strict=True) if not math.isfinite(loss)]
+    if broken:
+        yield f"The loss is not a number in {len(broken):,} steps, first in step {broken[0]:,}."
+    if run.summary.get("rebuilt"):
+        yield "The worker left no summary: it was rebuilt from the metrics."
+    if run.attempt > 1:
+        yield f"Resumed: this is attempt {run.attempt}; what earlier ones wrote after the checkpoint is in attempts/."
+
+
+def _bits(value: float) -> str:
+    return formats.quantity(None if math.isnan(value) else value, "bits/byte")
