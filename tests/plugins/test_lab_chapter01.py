@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import math
-import textwrap
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -138,15 +135,3 @@ def _context(folder, options):
         add_artifact=lambda path, kind, title: None,
         note=lambda key, value: None,
     )
-
-
-def _calls(function) -> list[str]:
-    """The names, in source order, of the calls that make a training step."""
-    wanted = {"zero_grad", "model", "cross_entropy", "backward", "clip_grad_norm_", "step"}
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    found = [
-        (node.lineno, node.col_offset, node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
-    ]
-    return [name for _, _, name in sorted(found) if name in wanted]

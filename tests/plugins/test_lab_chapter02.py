@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import ast
-import inspect
 import itertools
 import json
-import textwrap
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
+
+from source_order import STEP, calls_of_a_step
 
 from lab.contracts import LoopContext
 from lab.experiment import load
@@ -93,7 +92,7 @@ def test_a_restored_loop_goes_on_with_the_same_bits(context):
 
 
 def test_the_step_reads_in_the_order_in_which_it_is_computed():
-    assert _calls(UnequalMicroBatches.steps) == [
+    assert calls_of_a_step(UnequalMicroBatches.steps) == list(STEP)
         "zero_grad",
         "model",
         "cross_entropy",
@@ -107,17 +106,6 @@ def test_a_micro_batch_without_a_target_is_refused():
     with pytest.raises(ValidationError, match="micro-batch 2 has no text of two bytes"):
         Options(micro_batches=(("ab",), ("c",)))
 
-
-def _calls(function) -> list[str]:
-    """The names, in source order, of the calls that make a training step."""
-    wanted = {"zero_grad", "model", "cross_entropy", "backward", "clip_grad_norm_", "step"}
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    found = [
-        (node.lineno, node.col_offset, node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
-    ]
-    return [name for _, _, name in sorted(found) if name in wanted]
 
 
 def _saved(loop, folder: Path) -> Path:
