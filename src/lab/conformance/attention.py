@@ -61,8 +61,8 @@ def check_attention(
     for lengths in mixes:
         batch = _batch(lengths, heads, width, dtype, device)
         plan = attention.plan(batch.cu_seqlens, max(lengths))
-        _check_values(attention, plan, batch, bound, backward=backward)
         _check_inputs_kept(attention, plan, batch)
+        _check_values(attention, plan, batch, bound, backward=backward)
         _check_plan_serves_every_layer(attention, plan, batch, bound)
         _check_nothing_leaks(attention, plan, batch)
         if backward:

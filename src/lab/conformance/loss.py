@@ -94,12 +94,12 @@ def _check_sum(case: Case, hidden: Tensor, head: Tensor, targets: Tensor, bound:
     before = [x.clone() for x in (hidden, head, targets)]
     with torch.no_grad():
         evaluated = case.value(hidden, head, targets)
-    total, *gradients = case.gradients(hidden, head, targets)
     exact = torch.float64 if hidden.dtype == torch.float64 else torch.float32
-    require(total.shape == (), f"{where}: the loss has shape {tuple(total.shape)}, it must be one number")
-    require(total.dtype in (exact, torch.float32), f"{where}: the sum is {total.dtype}, it must be {exact}")
+    require(evaluated.shape == (), f"{where}: the loss has shape {tuple(evaluated.shape)}, it must be one number")
+    require(evaluated.dtype in (exact, torch.float32), f"{where}: the sum is {evaluated.dtype}, it must be {exact}")
     kept = all(torch.equal(x, y) for x, y in zip(before, (hidden, head, targets), strict=True))
     require(kept, f"{where}: the loss changes its inputs in place")
+    total, *gradients = case.gradients(hidden, head, targets)
     wanted, *expected = _reference(hidden, head, targets)
     error = relative(total, wanted)
     require(error <= bound, f"{where}: the sum is {total:.6f}, cross_entropy gives {wanted:.6f} ({error:.1e} off)")
