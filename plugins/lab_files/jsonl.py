@@ -34,9 +34,9 @@ def lines(path: Path, key: str, number: int = 0, end: int = 0) -> Iterator[Line]
         file.seek(end)
         for raw in file:
             number += 1
-            content = raw.removeprefix(BYTE_ORDER_MARK) if end == 0 else raw
+            content = (raw.removeprefix(BYTE_ORDER_MARK) if end == 0 else raw).strip()
             end += len(raw)
-            if content.strip():
+            if content:
                 text, fault = _text(content, key)
                 yield Line(text, fault and f"{path.name} line {number}: {fault}", number, end)
 
