@@ -90,7 +90,7 @@ class Decoder(nn.Module):
             block.compile(backend=backend)
 
 
-def build(model: Model, train: Train, vocabulary: int, context: int, seed: int, device: torch.device) -> Decoder:
+def build(model: Model, train: Train, *, vocabulary: int, context: int, seed: int, device: torch.device) -> Decoder:
     """The decoder of an experiment with its initial weights: the seed gives the same ones on every device."""
     with torch.device("meta"):
         decoder = Decoder(model.layers, model.width, model.heads, vocabulary, context)

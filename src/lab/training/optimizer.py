@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch.optim import AdamW
 
 from lab.errors import LabError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import Tensor, nn
 
     from lab.experiment.sections import Optimizer
@@ -45,6 +47,21 @@ def adamw(model: nn.Module, section: Optimizer) -> AdamW:
         betas=section.betas,
         fused=section.fused,
     )
+
+
+def load(optimizer: AdamW, state: Mapping[str, Any]) -> None:
+    """Restore moments and step counts.
+
+    Raises `LabError` when a setting of the experiment differs: torch would go on with the old one and say nothing.
+    """
+    for number, (own, saved) in enumerate(zip(optimizer.param_groups, state["param_groups"], strict=True)):
+        for key in ("lr", "betas", "weight_decay", "eps", "amsgrad", "maximize"):
+            if own[key] != saved[key]:
+                raise LabError(
+                    f"The checkpoint's parameter group {number} has {key} {saved[key]}, the experiment {own[key]}.",
+                    "Resume with the experiment that saved it, or start a run of the changed one.",
+                )
+    optimizer.load_state_dict(dict(state))
 
 
 def scale_gradients(parameters: list[nn.Parameter], factor: float) -> None:

@@ -1,0 +1,126 @@
+"""From a run directory's config to the parts that train: the loop with its attention and loss, and the observers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import ValidationError
+
+from lab.contracts import LoopContext
+from lab.errors import LabError, UsageError
+from lab.experiment import Experiment
+from lab.plugins import chosen, load
+from lab.runs import records
+from lab.settings import read_settings
+from lab.worker.observers import Observers
+
+if TYPE_CHECKING:
+    from lab.contracts import Attention, Loop, Loss
+    from lab.experiment.sections import Train
+    from lab.plugins import Plugins
+    from lab.runs.directory import RunDirectory
+    from lab.worker.phases import Phases
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An experiment's parts on their device, built from what `lab check` accepted."""
+
+    experiment: Experiment
+    train: Train
+    device: torch.device
+    attention: Attention | None
+    loss: Loss | None
+    plugins: Plugins
+
+    @property
+    def kernels(self) -> dict[str, str | None]:
+        """What computes attention and loss, in the parts' own words."""
+        named = (("attention", self.experiment.attention, self.attention), ("loss", self.experiment.loss, self.loss))
+        return {kind: getattr(part, "kernel", choice.name) if choice else None for kind, choice, part in named}
+
+
+@dataclass
+class Said:
+    """What parts say through their context: artifacts for the report, notes for environment.json."""
+
+    run: RunDirectory
+    notes: dict[str, object] = field(default_factory=dict)
+
+    def add_artifact(self, path: Path, kind: str, title: str) -> None:
+        """Record a file of the run directory once."""
+        try:
+            name = path.resolve().relative_to(self.run.path.resolve()).as_posix()
+        except ValueError:
+            raise LabError(f"{path}: an artifact must lie in the run directory {self.run.path}.") from None
+        line = {"path": name, "kind": kind, "title": title}
+        if line not in list(records.read_lines(self.run.artifacts)):
+            records.append_line(self.run.artifacts, line)
+
+    def note(self, key: str, value: object) -> None:
+        """Remember a fact; it must be plain JSON."""
+        self.notes[key] = json.loads(json.dumps(value))
+
+
+def experiment_of(run: RunDirectory) -> tuple[Experiment, Train]:
+    """The experiment that the run's config holds, and its [train]."""
+    config = records.read_json(run.config) or {}
+    try:
+        experiment = Experiment.model_validate(config.get("experiment"))
+    except ValidationError as error:
+        raise LabError(f"{run.config}: is not an experiment of this lab: {error.errors()[0]['msg']}") from error
+    if experiment.train is None:
+        raise UsageError(f"{experiment.name}: has no [train]: there is nothing for the worker to do.")
+    return experiment, experiment.train
+
+
+def device_here() -> torch.device:
+    """The GPU where there is one, else the CPU."""
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+
+
+def parts_of(run: RunDirectory) -> Parts:
+    """Resolve and build the experiment's attention and loss."""
+    experiment, train = experiment_of(run)
+    plugins = load(read_settings())
+    attention = plugins.build("attention", experiment.attention) if experiment.attention else None
+    loss = plugins.build("loss", experiment.loss) if experiment.loss else None
+    return Parts(experiment, train, device_here(), attention, loss, plugins)
+
+
+def observers_of(parts: Parts) -> Observers:
+    """The experiment's observers, as one."""
+    wanted = [(key, choice) for kind, key, choice in chosen(parts.experiment) if kind == "observer"]
+    return Observers([(choice.name, parts.plugins.build("observer", choice, key)) for key, choice in wanted])
+
+
+def loop_of(parts: Parts, run: RunDirectory, said: Said, phases: Phases) -> Loop:
+    """The experiment's loop, built; whatever it does before its first step happens here."""
+    choice = parts.experiment.loop
+    assert choice is not None, "an experiment with [train] has a loop"
+    context = LoopContext(
+        experiment=parts.experiment,
+        options=parts.plugins.options("loop", choice),
+        device=parts.device,
+        attention=parts.attention,
+        loss=parts.loss,
+        tokens=tokens_of(run) if parts.experiment.data else None,
+        folder=run.path,
+        phase=phases,
+        add_artifact=said.add_artifact,
+        note=said.note,
+    )
+    loop: Loop = parts.plugins.resolve("loop", choice.name)(context)
+    return loop
+
+
+def tokens_of(run: RunDirectory) -> Path:
+    """The folder of the token cache that the prepare stage named."""
+    manifest = records.read_json(run.data_manifest)
+    if manifest is None:
+        raise LabError(f"{run.data_manifest} is missing: no data was prepared.", "Run: lab data prepare --run RUN")
+    return Path(str(manifest["folder"]))

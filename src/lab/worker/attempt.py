@@ -1,0 +1,107 @@
+"""One attempt of a run: build it, go on from its checkpoint if it has one, execute, and write how it ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from lab.errors import LabError
+from lab.runs import records, summary
+from lab.training import fingerprint, flops
+from lab.worker import assemble, resume, surroundings
+from lab.worker.allocator import keep_large_buffers
+from lab.worker.clock import clock_for
+from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.phases import Phases
+
+if TYPE_CHECKING:
+    from lab.contracts import Loop
+    from lab.runs.directory import RunDirectory
+    from lab.training.checkpoint import State
+    from lab.worker.observers import Observers
+    from lab.worker.stop import Stop
+
+logger = logging.getLogger(__name__)
+
+
+class Attempt:
+    """Everything of one attempt that outlives its steps. Building it also builds the experiment's parts and loop."""
+
+    def __init__(self, run: RunDirectory, stop: Stop) -> None:
+        self._born = time.perf_counter()
+        self._earlier_seconds = 0.0
+        self.run, self.stop = run, stop
+        self.said = assemble.Said(run)
+        self.parts = assemble.parts_of(run)
+        if self.parts.device.type == "cpu":
+            self.said.note("large_buffers_kept", keep_large_buffers())
+        self.observers: Observers = assemble.observers_of(self.parts)
+        self.phases = Phases(self.observers)
+        self.clock = clock_for(self.parts.device)
+        saved = resume.load(run, self.parts.experiment)
+        self.loop: Loop = assemble.loop_of(self.parts, run, self.said, self.phases)
+        self.fingerprints = {
+            "weights_initial": self.loop.weights(),
+            "scope": fingerprint.scope(self.parts.train.warmup_steps, self.observers.observed_steps, self.clock.timer),
+        }
+        self.position = self._begin(saved)
+
+    def execute(self) -> int:
+        """Train to the end; return the exit code. Whatever happens, observers hear of it and the summary is written."""
+        self._write_environment()
+        status, reason = "failed", ""
+        try:
+            self.observers.run_started(self.loop.context)
+            reason = self._execution().run()
+            status = "stopped" if self.stop.asked else "completed"
+            return self.stop.exit_code if self.stop.asked else 0
+        except BaseException as error:
+            reason = error.what if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self.observers.run_finished(self.position.step)
+            self._write_environment()
+            self._write_summary(status, reason)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Since the first attempt began, without the time between attempts."""
+        return self._earlier_seconds + time.perf_counter() - self._born
+
+    def _begin(self, saved: State | None) -> Position:
+        position = Position() if saved is None else resume.restore(saved, self.loop)
+        if saved is not None:
+            self._earlier_seconds = float(saved["elapsed_seconds"])
+            logger.info("going on after step %d", position.step)
+        resume.rewind(self.run, position)
+        return position
+
+    def _execution(self) -> Execution:
+        return Execution(
+            loop=self.loop,
+            schedule=Schedule.of(self.parts.experiment),
+            observers=self.observers,
+            phases=self.phases,
+            clock=self.clock,
+            metrics=self.run.metrics,
+            save=self._save,
+            stop=self.stop,
+            position=self.position,
+        )
+
+    def _save(self, position: Position) -> None:
+        resume.save(self.run, self.parts.experiment, self.loop, position, self.elapsed_seconds)
+
+    def _write_environment(self) -> None:
+        if self.observers.switched_off:
+            self.said.note("observers_switched_off", self.observers.switched_off)
+        device = surroundings.device_record(self.parts.device)
+        peak = flops.peak(str(device["name"]), self.parts.train.precision)
+        record = surroundings.record(self.parts, self.said.notes, self.fingerprints, peak)
+        records.write_json(self.run.environment, record)
+
+    def _write_summary(self, status: str, reason: str) -> None:
+        final = self.loop.weights() if status != "failed" else None
+        record = summary.summarise(self.run, status, reason, weights_final=final, elapsed_seconds=self.elapsed_seconds)
+        records.write_json(self.run.summary, record)

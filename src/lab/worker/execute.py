@@ -1,0 +1,226 @@
+"""The worker's heart: pull a step, keep the clock, and do everything else between two pulls, outside the clock.
+
+    observers hear that step n starts
+    pull step n                                   the clock runs here and only here
+    read step n - 1 and write its line            while the device may still compute step n
+    evaluate, save                                if due after step n; then n itself is read first
+
+A step is also read at once when it or the next one is observed, and at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.runs import records
+from lab.training.optimizer import check_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lab.contracts import Loop, Step
+    from lab.experiment import Experiment
+    from lab.worker.clock import Clock, Lap
+    from lab.worker.observers import Observers
+    from lab.worker.phases import Phases
+    from lab.worker.stop import Stop
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What is due after which step."""
+
+    steps: int
+    warmup_steps: int = 0
+    evaluate_every: int | None = None
+    evaluate_before: bool = False
+    save_every: int | None = None
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> Schedule:
+        """As the experiment says."""
+        train, evaluate, checkpoint = experiment.train, experiment.evaluate, experiment.checkpoint
+        assert train is not None
+        return cls(
+            train.steps,
+            train.warmup_steps,
+            evaluate.every if evaluate else None,
+            evaluate.before_training if evaluate else False,
+            checkpoint.every if checkpoint else None,
+        )
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the weights after `step` are evaluated."""
+        return self.evaluate_before if step == 0 else _every(self.evaluate_every, step)
+
+    def saves(self, step: int) -> bool:
+        """Whether a checkpoint is written after `step`: on schedule, and after the last one."""
+        return _every(self.save_every, step) or (self.save_every is not None and step == self.steps)
+
+
+def _every(steps: int | None, step: int) -> bool:
+    return steps is not None and step % steps == 0
+
+
+@dataclass
+class Position:
+    """Where the run stands: what a checkpoint restores."""
+
+    step: int = 0
+    targets: int = 0
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A step that was handed to the device and whose numbers are still there."""
+
+    number: int
+    step: Step
+    lap: Lap
+
+
+class Execution:
+    """Executes one attempt from `position` on; whoever resumes a run hands in where it stood."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        schedule: Schedule,
+        observers: Observers,
+        phases: Phases,
+        clock: Clock,
+        metrics: Path,
+        save: Callable[[Position], None],
+        stop: Stop,
+        position: Position,
+    ) -> None:
+        self.loop, self.schedule, self.observers, self.phases = loop, schedule, observers, phases
+        self.clock, self.metrics, self.save, self.stop = clock, metrics, save, stop
+        self.position = position
+        self._first = position.step
+        self._saved = position.step
+        self._pending: Pulled | None = None
+
+    def run(self) -> str:
+        """Execute until the last step, the end of the data or the wish to stop; return "" or why it ended early."""
+        if self._first == 0:
+            self._evaluate_if_due(0)
+        steps = self.loop.steps()
+        ending = ""
+        for number in range(self._first + 1, self.schedule.steps + 1):
+            if self.stop.asked:
+                break
+            if not self._step(steps, number):
+                ending = f"the loop ended after {self.position.step} of {self.schedule.steps} steps"
+                break
+        self._settle()
+        if self.stop.asked and self._saved < self.position.step:
+            self._save()
+        return ending
+
+    def _step(self, steps: Iterator[Step], number: int) -> bool:
+        """One step and what is due after it; False when the loop has no more."""
+        observed = number in self.observers.observed_steps
+        if observed:
+            self._settle()
+        try:
+            pulled = self._pull(steps, number)
+        finally:
+            self._settle()  # also when the loop raises: the step before it was whole
+        if pulled is None:
+            return False
+        self._pending = pulled
+        if observed or self.schedule.evaluates(number) or self.schedule.saves(number):
+            self._settle()
+        self._evaluate_if_due(number)
+        if self.schedule.saves(number):
+            self._save()
+        return True
+
+    def _pull(self, steps: Iterator[Step], number: int) -> Pulled | None:
+        """Let the loop make one step. The clock covers this and nothing else."""
+        self.observers.step_started(number)
+        self.phases.step = number
+        self.clock.start()
+        step = next(steps, None)
+        lap = self.clock.stop()
+        self.phases.require_closed()
+        return None if step is None else Pulled(number, step, lap)
+
+    def _settle(self) -> None:
+        """Read the pending step, write its line, tell the observers; stop the run when its numbers are not finite."""
+        pulled, self._pending = self._pending, None
+        if pulled is None:
+            return
+        line = self._line(pulled)
+        self.position.step = pulled.number
+        records.append_line(self.metrics, line)
+        logger.info("step %d of %d  loss %s  %.3f s", pulled.number, self.schedule.steps, line["loss"], line["seconds"])
+        self.observers.step_finished(pulled.number, line)
+        if pulled.step.targets:
+            norm = line["gradient_norm"]
+            check_finite(pulled.number, float(pulled.step.loss), norm if isinstance(norm, float) else None)
+
+    def _line(self, pulled: Pulled) -> dict[str, object]:
+        step, number = pulled.step, pulled.number
+        seconds = pulled.lap.seconds()
+        self.position.targets += step.targets
+        return {
+            **{name: float(value) for name, value in step.values.items()},
+            "kind": "step",
+            "step": number,
+            "time": time.time(),
+            "loss": float(step.loss) if step.targets else None,
+            "gradient_norm": None if step.gradient_norm is None else float(step.gradient_norm),
+            "learning_rate": step.learning_rate,
+            "seconds": seconds,
+            "targets": step.targets,
+            "targets_total": self.position.targets,
+            "tokens": step.tokens,
+            "segments": step.segments,
+            "packs": step.packs,
+            "micro_batches": step.micro_batches,
+            "flops": step.flops,
+            "fed": step.fed,
+            "warmup": number - self._first <= self.schedule.warmup_steps,
+            "observed": number in self.observers.observed_steps,
+            "allocated_bytes": pulled.lap.allocated_bytes,
+            "reserved_bytes": pulled.lap.reserved_bytes,
+        }
+
+    def _evaluate_if_due(self, step: int) -> None:
+        if not self.schedule.evaluates(step):
+            return
+        self.clock.synchronise()
+        started = time.perf_counter()
+        evaluation = self.loop.evaluate()
+        if evaluation is None:
+            return
+        records.append_line(
+            self.metrics,
+            {
+                "kind": "evaluation",
+                "step": step,
+                "time": time.time(),
+                "loss": evaluation.loss,
+                "targets": evaluation.targets,
+                "tokens": evaluation.tokens,
+                "batches": evaluation.batches,
+                "inputs": evaluation.inputs,
+                "bytes": evaluation.bytes,
+                "seconds": time.perf_counter() - started,
+            },
+        )
+        logger.info("evaluation after step %d  loss %.6f", step, evaluation.loss)
+        self.observers.evaluated(step, evaluation)
+
+    def _save(self) -> None:
+        self.clock.synchronise()
+        self.save(self.position)
+        self._saved = self.position.step

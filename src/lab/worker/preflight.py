@@ -1,0 +1,37 @@
+"""`python -m lab.worker.preflight RUN` checks the run's kernels on this machine's device before data is prepared."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from lab.errors import LabError
+from lab.worker.command import run_command
+
+if TYPE_CHECKING:
+    from lab.runs.directory import RunDirectory
+
+logger = logging.getLogger(__name__)
+
+
+def preflight(run: RunDirectory) -> int:
+    """Make every check, say each figure, and raise `LabError` naming those that failed."""
+    from lab.training import preflight as checks
+    from lab.worker import assemble
+
+    parts = assemble.parts_of(run)
+    assemble.observers_of(parts)
+    failed = []
+    logger.info("kernel checks on %s, precision %s", parts.device, parts.train.precision)
+    for finding in checks.run(checks.Subject(parts.attention, parts.loss, parts.device, parts.train.precision)):
+        logger.info("%s", finding)
+        if not finding.passed:
+            failed.append(str(finding))
+    if failed:
+        raise LabError("The kernel checks failed:\n" + "\n".join(failed), "Choose another attention or loss.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("Check the kernels of the run whose directory is RUN.", preflight))
