@@ -109,6 +109,8 @@ class Candidate:
     cloud: str = ""
     data_center: str | None = None
     availability: str = ""
+    minimum_cuda: str | None = None
+    """The oldest CUDA version that the host's driver may offer, where the cloud can be told."""
 
     def record(self) -> dict[str, Any]:
         """As plain JSON."""

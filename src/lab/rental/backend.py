@@ -1,0 +1,313 @@
+"""The whole backend of any cloud: given a `Provider`, it rents, watches, collects, deletes and proves the deletion."""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lab.contracts import JobState, LogLine, Quote, Receipt
+from lab.errors import AskedToStop, Interrupted, LabError
+from lab.rental import archive, homecoming, lifecycle, planning, reconciling, running, starting
+from lab.rental.agent_client import connect
+from lab.rental.attention import ending_command, named, still_billing
+from lab.rental.clock import SystemClock
+from lab.rental.facts import Facts, State, fold
+from lab.rental.journal import Held, Journal
+from lab.rental.naming import owner_of
+from lab.rental.options import RentalOptions
+from lab.rental.rental import Rental
+from lab.rental.signals import Signals
+from lab.rental.states import job_state
+from lab.runs import records
+from lab.settings import read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from lab.contracts import Resource
+    from lab.jobs import Job
+    from lab.rental.agent_contract import Agent
+    from lab.rental.clock import Clock
+    from lab.rental.provider import Provider
+    from lab.runs.directory import RunDirectory
+
+SIGTERM = 15
+LOOK_SECONDS = 3.0
+COST_SECONDS = 60.0
+
+
+@dataclass
+class _Seen:
+    """What one process remembers of a rental between two looks; losing it loses nothing."""
+
+    silence: running.Silence = field(default_factory=running.Silence)
+    home: homecoming.Homecoming = field(default_factory=homecoming.Homecoming)
+    stage: str | None = None
+    notices: set[str] = field(default_factory=set)
+    next_look: float = float("-inf")
+    next_cost: float = float("-inf")
+    job: JobState = field(default_factory=lambda: JobState("waiting"))
+
+
+class RentedBackend:
+    """Each call takes the rental's lock, folds its journal, leaves both in order: any process may make the next."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        options: RentalOptions | None = None,
+        *,
+        store: Path | None = None,
+        clock: Clock | None = None,
+        connect: Callable[[str, str], Agent] = connect,
+        say: Callable[[str], None] = lambda text: None,
+        sync: Callable[[int], None] = os.fsync,
+        streams: int = 4,
+        seed: int | None = None,
+    ) -> None:
+        self.provider = provider
+        self.options = options or RentalOptions()
+        self.clock = clock or SystemClock()
+        self._connect = connect
+        self.say = say
+        self._store = store
+        self._sync = sync
+        self._streams = streams
+        self._random = random.Random(seed)
+        self._memory: dict[str, _Seen] = {}
+        self._agents: dict[tuple[str, str], Agent] = {}
+
+    @cached_property
+    def store(self) -> Path:
+        """Where journals and tokens are kept."""
+        return self._store or read_settings().store_folder
+
+    def quote(self, job: Job) -> Quote:
+        """Say what would be tried, and the most that it can cost; creates nothing."""
+        offered = planning.candidates(self.provider, job, self.options)
+        return Quote(
+            f"{offered[0].gpu} on {self.provider.name}, up to {job.seconds / 3600:g} h",
+            dollars_per_hour=offered[0].dollars_per_hour,
+            max_dollars=planning.ceiling(job, self.options, offered),
+            candidates=tuple(asdict(one) for one in offered),
+        )
+
+    def submit(self, job: Job, run: RunDirectory) -> Receipt:
+        """Rent a machine and start the job on it. Whatever goes wrong, no machine is left that nobody knows of."""
+        journal = self.journal(run.id)
+        journal.create()
+        with journal.lock():
+            rental = self._rental(journal, run, job)
+            if rental.facts.records:
+                reconciling.reconcile(rental)
+            starting.plan(rental)
+            archive.write_receipt(run, self.provider.name, rental.facts.machine_id or run.id)
+            self._drive(rental, until=frozenset({State.RUNNING}))
+        return self.receipt(rental)
+
+    def state(self, receipt: Receipt) -> JobState:
+        """Look at the job, no more often than makes sense: this renews the machine's lease and enforces the limits."""
+        known = self._seen(receipt.run_id)
+        if self.clock.monotonic() < known.next_look:
+            return known.job
+        known.next_look = self.clock.monotonic() + LOOK_SECONDS
+        try:
+            with self.opened(receipt.run_id) as rental:
+                self._look(rental)
+                known.job = self._job_state(rental)
+        except Held as error:
+            return JobState("running", reason=f"process {error.holder} works on it")
+        return known.job
+
+    def records(self, receipt: Receipt, run: RunDirectory) -> None:
+        """Nothing more to do: each look brings home what records, logs and checkpoints have grown by."""
+
+    def logs(self, receipt: Receipt, run: RunDirectory) -> Iterator[LogLine]:
+        """Yield the log lines that are home, in the order in which the stages started."""
+        started = [str(line["stage"]) for line in records.read_lines(run.stages) if line.get("event") == "started"]
+        for stage in dict.fromkeys(started):
+            log = run.logs / f"{stage}.log"
+            if log.is_file():
+                with log.open(encoding="utf-8", errors="replace") as lines:
+                    yield from (LogLine(stage, line.rstrip("\n")) for line in lines)
+
+    def fetch(self, receipt: Receipt, run: RunDirectory) -> Sequence[str]:
+        """Bring every result home, verified, and give the machine back.
+
+        It is deleted with proof, or stopped when it shall be kept. One whose results cannot be had is stopped too.
+        """
+        with self.opened(receipt.run_id) as rental:
+            self._look(rental)
+            if rental.facts.state in (State.FINISHED, State.VERIFIED):
+                self._drive(rental)
+            facts = rental.facts
+        if facts.verified or facts.state is State.NO_MACHINE or not facts.accepted:
+            return ()
+        return facts.uncollected or (f"all results: {facts.reason or facts.attention or facts.state}",)
+
+    def stop(self, receipt: Receipt) -> None:
+        """Ask the job to save and end; its machine is then stopped and keeps its disk. Without a job, stop at once."""
+        with self.opened(receipt.run_id) as rental:
+            if rental.facts.state is State.RUNNING:
+                rental.note("a person asked to stop", keep=True)
+                running.ask_to_save(rental, self._seen(receipt.run_id).silence, "a person asked to stop")
+            else:
+                starting.halt(rental)
+                self._drive(rental)
+
+    def halt(self, receipt: Receipt) -> None:
+        """Stop the machine now, giving a running job a moment to save; the disk is kept."""
+        with self.opened(receipt.run_id) as rental:
+            starting.halt(rental)
+            self._drive(rental)
+
+    def start(self, receipt: Receipt) -> None:
+        """Start a stopped machine and run the job on it again, from its checkpoint."""
+        self._again(receipt, "run", State.RUNNING)
+
+    def collect(self, receipt: Receipt) -> Sequence[str]:
+        """Bring the results of a stopped machine home: it is started for that, works no more, and is then deleted."""
+        with self.opened(receipt.run_id) as rental:
+            run, stopped = rental.run, rental.facts.state is State.STOPPED and not rental.facts.verified
+        if stopped:
+            self._again(receipt, "collect", State.FINISHED)
+        return self.fetch(receipt, run)
+
+    def delete(self, receipt: Receipt) -> None:
+        """Delete the machine and prove it, or stop it when it shall be kept. Refused while results are only there."""
+        with self.opened(receipt.run_id) as rental:
+            starting.refuse_to_lose_results(rental)
+            starting.end(rental, by_user=False)
+            self._drive(rental)
+
+    def terminate(self, receipt: Receipt) -> None:
+        """Delete the machine and prove it, whatever is on it: a person's explicit wish."""
+        with self.opened(receipt.run_id) as rental:
+            starting.end(rental, by_user=True)
+            self._drive(rental)
+
+    def reconcile(self, receipt: Receipt) -> JobState:
+        """Find out what became of a rental whose controller vanished, and finish what was begun."""
+        with self.opened(receipt.run_id) as rental:
+            self._look(rental)
+            return self._job_state(rental)
+
+    def owned(self) -> Sequence[Resource]:
+        """Everything in the cloud that this project made, and every rental that is not over, orphans first."""
+        from lab.rental.reap import owned
+
+        return owned(self)
+
+    def receipt(self, rental: Rental) -> Receipt:
+        """What finds the rental again."""
+        return Receipt(self.provider.name, rental.run.id, rental.facts.machine_id or rental.run.id)
+
+    def journal(self, run_id: str) -> Journal:
+        """The journal of one run's rental."""
+        return Journal(archive.folder(self.store, run_id), self.clock, self._sync)
+
+    @contextmanager
+    def opened(self, run_id: str, going_on: bool = False, seconds: float | None = None) -> Iterator[Rental]:
+        """The rental of a run, alone, reconciled; its resource and cost records are brought up to date at the end."""
+        journal = self.journal(run_id)
+        if not journal.exists():
+            raise LabError(f"{run_id} has no rental in {self.store}.", "See them all: lab rentals")
+        with journal.lock() if seconds is None else journal.lock(seconds):
+            run = archive.run_of(journal)
+            rental = self._rental(journal, run, archive.job_of(run))
+            before = rental.facts
+            reconciling.reconcile(rental, going_on)
+            try:
+                yield rental
+            finally:
+                if rental.facts != before or self._due(rental):
+                    archive.write_resource(rental)
+                if rental.facts.machine_id != before.machine_id and rental.facts.machine_id:
+                    archive.write_receipt(run, self.provider.name, rental.facts.machine_id)
+
+    def _rental(self, journal: Journal, run: RunDirectory, job: Job) -> Rental:
+        return Rental(
+            self.provider, journal, self.clock, run, job, self.options, self._agent, self.say, self._random,
+            owner_of(self.store), archive.token(journal), self._streams,
+        )  # fmt: skip
+
+    def _drive(self, rental: Rental, until: frozenset[State] = frozenset(), raising: bool = True) -> None:
+        """Go on under the guard of signals, then say by an error what a person must know."""
+        signals = Signals(
+            first=lambda: self.say(f"interrupted: ending {named(rental)} in order; once more to leave at once"),
+            second=lambda: self.say(
+                f"left {named(rental)}. End it with: {ending_command(rental.facts, rental.run.id)}"
+            ),
+        )
+        with signals:
+            rental.interrupted = lambda: signals.caught is not None
+            try:
+                lifecycle.drive(rental, until)
+            finally:
+                archive.write_resource(rental)
+                if rental.facts.machine_id:
+                    archive.write_receipt(rental.run, self.provider.name, rental.facts.machine_id)
+        if rental.facts.state is State.ATTENTION:
+            raise still_billing(rental)
+        if signals.caught is not None:
+            kind = AskedToStop if signals.caught == SIGTERM else Interrupted
+            raise kind(f"{rental.run.id}: interrupted; its machine: {rental.facts.state}. {rental.facts.reason}")
+        if raising and until and rental.facts.state not in until:
+            raise LabError(f"{rental.run.id}: {rental.facts.reason}", starting.advice(rental))
+
+    def _again(self, receipt: Receipt, purpose: str, goal: State) -> None:
+        with self.opened(receipt.run_id) as rental:
+            starting.again(rental, purpose)
+            self._drive(rental, until=frozenset({goal, State.FINISHED}))
+
+    def _look(self, rental: Rental) -> None:
+        if rental.facts.state is not State.RUNNING:
+            return
+        known = self._seen(rental.run.id)
+        poll = running.watch(rental, known.silence, homecoming.cursors(rental.run))
+        if poll is not None:
+            known.stage = poll.job.stage if poll.job else None
+            known.home.take(rental, rental.agent(), poll)
+            for notice in poll.notices:
+                if notice not in known.notices:
+                    known.notices.add(notice)
+                    self.say(notice)
+        if rental.facts.state is not State.RUNNING:
+            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
+
+    def _agent(self, url: str, token: str) -> Agent:
+        """One connection to each machine, kept between looks."""
+        if (url, token) not in self._agents:
+            self._agents[url, token] = self._connect(url, token)
+        return self._agents[url, token]
+
+    def close(self) -> None:
+        """Give up the connections to machines; the rentals themselves go on."""
+        for agent in self._agents.values():
+            agent.close()
+        self._agents.clear()
+
+    def _due(self, rental: Rental) -> bool:
+        """Whether a running rental's cost record is old enough to be written anew."""
+        known = self._seen(rental.run.id)
+        due = rental.facts.state is State.RUNNING and self.clock.monotonic() >= known.next_cost
+        if due:
+            known.next_cost = self.clock.monotonic() + COST_SECONDS
+        return due
+
+    def _seen(self, run_id: str) -> _Seen:
+        return self._memory.setdefault(run_id, _Seen())
+
+    def _job_state(self, rental: Rental) -> JobState:
+        known = self._seen(rental.run.id)
+        silent = running.silence_text(known.silence, self.clock.monotonic())
+        return job_state(rental.facts, known.stage, silent)
+
+    def facts(self, run_id: str) -> Facts:
+        """What the journal says, without looking at anything else."""
+        return fold(self.journal(run_id).records())

@@ -1,0 +1,22 @@
+"""What a person may choose about renting, on any cloud; a cloud's own options extend it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RentalOptions(BaseModel):
+    """Given as `backend = { name = "...", ... }` or by the flags of `lab run`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_price: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """The most that an hour may cost, in dollars; a machine that turns out dearer is deleted at once."""
+    keep: bool = False
+    """Stop the machine at the end and keep its disk, instead of deleting it."""
+    ready_minutes: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    """How long a machine may take until its agent answers, image pull included."""
+    lease_minutes: float = Field(default=15.0, gt=0, allow_inf_nan=False)
+    """How long a machine that does no work lives without hearing from us before it stops itself."""
+    running_lease_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """The same while the job runs; by default as long as the job may take, so that closing the laptop harms no run."""
