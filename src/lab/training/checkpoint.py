@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
-import random
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from lab.errors import LabError
@@ -74,27 +71,3 @@ def check_same(own: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor
                 f"the model's is {mine.dtype} {tuple(mine.shape)}.",
                 "Resume with the experiment that saved it.",
             )
-
-
-def random_state() -> State:
-    """Where every random generator stands, as tensors of bytes and JSON."""
-    numpy_state = np.random.get_state(legacy=False)
-    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "python": json.dumps(random.getstate()),
-        "numpy": json.dumps(numpy_state),
-    }
-
-
-def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Put every random generator where `random_state` found it."""
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
-        torch.cuda.set_rng_state_all(state["cuda"])
-    version, internal, gauss = json.loads(state["python"])
-    random.setstate((version, tuple(internal), gauss))
-    numpy_state = json.loads(state["numpy"])
-    numpy_state["state"]["key"] = np.array(numpy_state["state"]["key"], dtype=np.uint32)
-    np.random.set_state(numpy_state)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lab.errors import LabError
 from lab.runs import records, summary
 from lab.training import fingerprint, flops
+from lab.training.random import seed_everything
 from lab.worker import assemble, resume, surroundings
 from lab.worker.allocator import keep_large_buffers
 from lab.worker.clock import clock_for
@@ -40,6 +41,7 @@ class Attempt:
         self.phases = Phases(self.observers)
         self.clock = clock_for(self.parts.device)
         saved = resume.load(run, self.parts.experiment)
+        seed_everything(self.parts.experiment.seed)
         self.loop: Loop = assemble.loop_of(self.parts, run, self.said, self.phases)
         self.fingerprints = {
             "weights_initial": self.loop.weights(),

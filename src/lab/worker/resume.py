@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lab.errors import LabError
 from lab.experiment import fingerprint
 from lab.runs import attempts, records
-from lab.training import checkpoint
+from lab.training import checkpoint, random
 from lab.worker.execute import Position
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Positi
         "elapsed_seconds": elapsed_seconds,
         "experiment": fingerprint(experiment),
         "data": _data(run),
-        "random": checkpoint.random_state(),
+        "random": random.state(),
         "loop": loop.state_dict(),
     }
     checkpoint.save(run.checkpoint, state)
@@ -55,7 +55,7 @@ def load(run: RunDirectory, experiment: Experiment) -> State | None:
 def restore(state: State, loop: Loop) -> Position:
     """Put the loop and every random generator where the checkpoint found them."""
     loop.load_state_dict(state["loop"])
-    checkpoint.restore_random_state(state["random"])
+    random.restore(state["random"])
     return Position(step=state["step"], targets=state["targets"])
 
 
