@@ -93,6 +93,10 @@ def test_the_update_follows_adamw_by_hand(record):
     assert weight["after_update"] != weight["before"]
 
 
+def test_it_keeps_the_contract_of_a_loop(check_loop, small_model, tmp_path):
+    check_loop(OneStep, lambda: _context(tmp_path, Options(model=str(small_model))), steps=3)
+
+
 def test_the_toy_layer_has_the_published_values():
     layer = toy_layer()
 
@@ -102,15 +106,9 @@ def test_the_toy_layer_has_the_published_values():
 
 
 def test_the_step_reads_in_the_order_in_which_it_is_computed():
-    assert _calls(OneStep.steps) == [
-        "zero_grad",
-        "model",
-        "cross_entropy",
-        "model",
-        "backward",
-        "clip_grad_norm_",
-        "step",
-    ]
+    calls = calls_of_a_step(OneStep.steps)
+
+    assert calls == ["zero_grad", "model", "cross_entropy", "model", "backward", "clip_grad_norm_", "step"]
 
 
 def test_without_the_hub_the_error_names_the_packaged_model(tmp_path, monkeypatch):
