@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 UNPACKED_LIMIT_BYTES = 2_000_000_000
+_CHUNK_BYTES = 1 << 20
 
 
 def pack(files: Iterable[tuple[str, bytes, bool]]) -> bytes:
@@ -59,7 +60,7 @@ def members(archive: Path, limit_bytes: int = UNPACKED_LIMIT_BYTES) -> Iterator[
     """
     left = limit_bytes
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
             for member in tar:
                 path = _checked(member, archive)
                 if member.isdir():
@@ -70,6 +71,8 @@ def members(archive: Path, limit_bytes: int = UNPACKED_LIMIT_BYTES) -> Iterator[
                 file = tar.extractfile(member)
                 assert file is not None
                 yield path, file.read(), bool(member.mode & 0o100)
+            while left > 0 and stream.read(_CHUNK_BYTES):  # to the end, where gzip's own checksum is
+                left -= _CHUNK_BYTES
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise LabError(f"{archive}: is not a readable archive: {error}") from error
 

@@ -46,6 +46,10 @@ class View(Protocol):
         """Time has passed."""
         ...
 
+    def close(self) -> None:
+        """The run has ended, or is no longer followed."""
+        ...
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -83,10 +87,12 @@ def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers:
     with Stops() as stops:
         receipt = _submit(run, job, backend)
         trackers.start()
-        state, deleted = _watch(run, receipt, backend, view, trackers, stops)
+        try:
+            state, deleted = _watch(run, receipt, backend, view, trackers, stops)
+        finally:
+            view.close()
         missing = [] if deleted else list(backend.fetch(receipt, run))
         word, reason = collect.settle(run, state, job.attempt)
-        view.tick()
         trackers.finish()
         return Ending(word, reason, _exit_code(word, stops.numbers), missing)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lab.errors import UsageError
-from lab.experiment import flat, load
+from lab.experiment import PartChoice, flat, load
 from lab.experiment.fingerprint import fingerprint
+from lab.experiment.merging import override
 from lab.jobs import PYTHON, RUN, Job, Needs, Stage, bundle
 from lab.launch.variables import export, variables
 from lab.plugins import chosen, files_sha256
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from lab.contracts import Backend, Quote
-    from lab.experiment import Experiment, Loaded, PartChoice
+    from lab.experiment import Experiment, Loaded
     from lab.jobs.bundle import Bundle
     from lab.plugins import Plugins
     from lab.runs.environment import Difference
@@ -64,6 +66,7 @@ class Plan:
             "overrides": list(self.overrides),
         }
 
+    @cached_property
     def provenance(self) -> dict[str, object]:
         """The record of the code that runs."""
         checkout = bundle.checkout_of(self.settings.project)
@@ -108,6 +111,17 @@ def plan(
         plugins=tuple(plugin_records(plugins, experiment)),
         secrets=secrets,
     )
+
+
+def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
+    """The backend by name, with options given as KEY=VALUE."""
+    chosen_options: dict[str, object] = {}
+    for text in options:
+        try:
+            chosen_options.update(override(text))
+        except UsageError as error:
+            raise UsageError(f"--backend-option {text!r} is not key=value.") from error
+    return PartChoice.model_validate({**chosen_options, "name": name})
 
 
 def job_of(experiment: Experiment, plugins: Plugins, bundle_sha256: str, known: Mapping[str, str]) -> Job:

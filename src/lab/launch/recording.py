@@ -27,7 +27,7 @@ def create(plan: Plan, labels: Sequence[str] = ()) -> tuple[RunDirectory, Job]:
     job = replace(plan.job, run_id=run.id)
     try:
         records.write_bytes(run.bundle, plan.bundle.archive)
-        records.write_json(run.provenance, plan.provenance())
+        records.write_json(run.provenance, plan.provenance)
         _write_patch(plan, run)
         records.write_json(run.job, job.record())
         records.write_json(run.resource, {"schema": 1, "status": "none"})

@@ -161,3 +161,9 @@ def _told(run: RunDirectory, differences: list[str]) -> str:
     more = [f"and {len(differences) - _SHOWN} more"] if len(differences) > _SHOWN else []
     listed = "\n".join(f"  {line}" for line in [*differences[:_SHOWN], *more])
     return f"{run.id} cannot be resumed as it was: it would go on with something else.\n{listed}"
+
+
+def described(resumption: Resumption) -> str:
+    """Say which attempt starts, and from where."""
+    start = "from its checkpoint" if resumption.from_checkpoint else "from the start: it has no checkpoint"
+    return f"{resumption.run.id}: attempt {resumption.job.attempt}, {start}"

@@ -1,0 +1,131 @@
+"""What a person is told when a run has ended: the figures, where they stand, and what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lab.cli.output import near, plain, table
+from lab.cli.output import show as output
+from lab.compare.formats import duration, quantity, size
+from lab.runs import records
+from lab.runs.status import attempt_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from lab.launch.follow import Ending
+    from lab.runs.directory import RunDirectory
+
+Record = dict[str, Any]
+LOG_LINES = 15
+COLOURS = {"completed": "green", "stopped": "yellow", "failed": "red", "lost": "red"}
+
+
+def record(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[str, str]) -> Record:
+    """The end of a run as plain values: what `lab run --json` prints."""
+    return {
+        "run_id": run.id,
+        "path": run.path,
+        "status": ending.word,
+        "reason": ending.reason,
+        "exit_code": ending.exit_code,
+        "missing": list(ending.missing),
+        "summary": records.read_json(run.summary),
+        "report": report,
+        "links": dict(links),
+    }
+
+
+def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[str, str]) -> None:
+    """Print the closing summary; what failed is shown with the end of its log."""
+    from rich.text import Text
+
+    colour = COLOURS.get(ending.word, "")
+    reason = f": {ending.reason}" if ending.reason else ""
+    output("", Text.assemble((ending.word, f"bold {colour}"), plain(reason, colour)))
+    if ending.word in ("failed", "lost"):
+        _show_log(run)
+    facts = table("", "", "", whole=("",))
+    facts.show_header = False
+    for name, value, detail in (*figures(run), *_places(run, report, links)):
+        facts.add_row(plain(name, "dim"), plain(value, "bold"), plain(detail, "dim"))
+    output("", facts, "")
+    for missing in ending.missing:
+        output(plain(f"not brought home: {missing}", "yellow"))
+    output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
+
+
+def figures(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
+    """Yield what the run's own summary says, for the closing table."""
+    yield from figures_of(records.read_json(run.summary))
+
+
+def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
+    """Yield what a summary says: name, value, and what the value counts."""
+    if summary is None:
+        return
+    loss, measured = _table(summary, "loss"), _table(summary, "measured")
+    if loss.get("first") is not None:
+        both = f"{_nats(loss.get('first'))} -> {_nats(loss.get('last'))}"
+        yield "loss", both, f"over {summary.get('steps')} steps"
+    evaluations = [one for one in loss.get("evaluations") or () if isinstance(one, dict)]
+    if evaluations:
+        first, last = evaluations[0], evaluations[-1]
+        moved = f"{_nats(first.get('loss'))} -> " if len(evaluations) > 1 else ""
+        yield "evaluation", f"{moved}{_nats(last.get('loss'))}", f"after step {last.get('step')}, on fixed inputs"
+    if measured:
+        yield from _speed(measured)
+    if isinstance(summary.get("elapsed_seconds"), (int, float)):
+        yield "elapsed", duration(summary["elapsed_seconds"]), "in the worker, evaluation and saving included"
+    if summary.get("rebuilt"):
+        yield "summary", "rebuilt from the metrics", "the worker ended before it could write one"
+
+
+def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
+    speed, targets = measured.get("tokens_per_second"), measured.get("targets") or 0
+    if speed is not None:
+        yield "speed", f"{speed:,.0f} tokens/s", f"{targets:,.0f} targets in {measured.get('steps')} measured steps"
+    mfu = measured.get("mfu")
+    detail = measured.get("peak_source") if mfu is not None else measured.get("mfu_reason")
+    yield "MFU", quantity(mfu, "share") if mfu is not None else "unknown", str(detail or "")
+    allocated, reserved = measured.get("peak_allocated_bytes"), measured.get("peak_reserved_bytes")
+    if allocated is not None:
+        yield "peak memory", size(allocated), f"{size(reserved)} reserved" if reserved is not None else ""
+
+
+def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    yield "run", run.id, near(run.path)
+    if report is not None:
+        yield "report", near(report), ""
+    for tracker, link in links.items():
+        yield tracker, link, ""
+
+
+def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
+    if ending.word == "completed":
+        yield f"lab runs show {run.id}"
+        yield f"lab compare {run.id} OTHER"
+        return
+    if ending.word == "failed":
+        yield f"lab runs logs {run.id}"
+    yield f"lab resume {run.id}"
+
+
+def _show_log(run: RunDirectory) -> None:
+    """The end of the log of the stage that failed."""
+    started = [line.get("stage") for line in attempt_lines(run) if line.get("event") == "started"]
+    log = run.logs / f"{started[-1]}.log" if started else run.logs / "runner.log"
+    if not log.is_file():
+        return
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+    output("", plain(near(log), "dim"), *(plain(f"  {line}", "dim") for line in lines))
+
+
+def _nats(value: object) -> str:
+    return quantity(value if isinstance(value, (int, float)) else None, "nats/token")
+
+
+def _table(record: Record, key: str) -> Record:
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,125 @@
+"""`lab runs`: what was run, how it stands, what it printed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lab.cli.groups import new
+
+group = new("The runs of this project: list, show, logs, tag, rm, track.")
+
+Run = Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, a machine's id, or a path.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@group.command("list")
+def list_(
+    newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the newest to list.")] = 20,
+    all_: Annotated[bool, typer.Option("--all", help="List every run.")] = False,
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only those that stand so.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only those with this tag.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the newest last."""
+    from lab.cli import runs_view
+    from lab.cli.output import print_json
+    from lab.runs import index
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    filtered = status is not None or tag is not None
+    rows = index.rows(settings, None if all_ or filtered else newest)
+    rows = [row for row in rows if status in (None, row.status) and (tag is None or tag in row.tags)]
+    shown = rows if all_ else rows[-newest:]
+    if as_json:
+        print_json(shown)
+    else:
+        runs_view.show_list(shown, hidden=(len(rows) if filtered else index.count(settings)) - len(shown))
+
+
+@group.command()
+def show(run: Run = "latest", as_json: AsJson = False) -> None:
+    """Show one run: what it was, how it stands, what came out, which files it has."""
+    from lab.cli import runs_view
+    from lab.cli.output import print_json
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    found = find(run, read_settings())
+    record = runs_view.record(found)
+    if as_json:
+        print_json(record)
+    else:
+        runs_view.show(found, record)
+
+
+@group.command()
+def logs(
+    run: Run = "latest",
+    stage: Annotated[str | None, typer.Option(metavar="STAGE", help="Only this stage's log.")] = None,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the last lines of each log.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the stages of a run wrote, in the order in which they started."""
+    from lab.cli import runs_logs
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    runs_logs.show(find(run, read_settings()), stage, lines, follow=follow, as_json=as_json)
+
+
+@group.command()
+def tag(
+    run: Run,
+    tags: Annotated[list[str] | None, typer.Argument(help="Tags to put on the run.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="TAG", help="A tag to take off.")] = None,
+    note: Annotated[str | None, typer.Option(help="A note to keep with the run; empty removes it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put tags and a note on a run, or take them off."""
+    from lab.cli.output import plain, print_json
+    from lab.cli.output import show as output
+    from lab.runs import tags as labels
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    found = find(run, read_settings())
+    kept = labels.change(found, add=tags or (), remove=remove or (), note=note)
+    if as_json:
+        print_json({"run_id": found.id, "tags": kept.tags, "note": kept.note})
+    else:
+        output(plain(f"{found.id}: {', '.join(kept.tags) or 'no tags'}{f'; {kept.note}' if kept.note else ''}"))
+
+
+@group.command("rm")
+def remove(
+    runs: Annotated[list[str], typer.Argument(help="Runs to delete, each by id, start of id, or path.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete runs with all their files; a run at work is refused."""
+    from lab.cli import runs_removing
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    runs_removing.remove([find(name, settings) for name in runs], yes=yes)
+
+
+@group.command()
+def track(
+    run: Run,
+    to: Annotated[list[str], typer.Option("--to", metavar="TRACKER", help="A tracker, such as mlflow or wandb.")],
+    live: Annotated[bool, typer.Option("--live", help="Go on until the run has ended.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Mirror a run into an experiment tracker, now or again; what is there already is not sent twice."""
+    from lab.cli import runs_tracking
+    from lab.plugins import load as load_plugins
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    runs_tracking.track_all(find(run, settings), to, load_plugins(settings), settings, live=live, as_json=as_json)

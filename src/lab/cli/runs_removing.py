@@ -1,0 +1,45 @@
+"""Deleting runs: only directories that are runs, only those that are not at work, and never through a link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from lab.cli.output import plain
+from lab.cli.output import show as output
+from lab.errors import LabError, UsageError
+from lab.runs.status import status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lab.runs.directory import RunDirectory
+
+
+def remove(runs: Sequence[RunDirectory], *, yes: bool) -> None:
+    """Delete the runs after a question."""
+    for run in runs:
+        if status(run).word == "running":
+            raise UsageError(f"{run.id} is running: its files are in use.", "Stop it first, or wait for its end.")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("Deleting runs needs a yes, and nobody is here to say it.", "Say it with --yes.")
+        names = "\n".join(f"  {run.id}" for run in runs)
+        typer.confirm(f"{names}\nDelete {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}?", abort=True)
+    for run in {run.path: run for run in runs}.values():
+        _delete(run)
+        output(plain(f"deleted {run.id}"))
+
+
+def _delete(run: RunDirectory) -> None:
+    """Take the name away first, so that no half-deleted run is ever listed."""
+    away = run.path.with_name(f".{run.id}.deleted")
+    try:
+        os.rename(run.path, away)
+        shutil.rmtree(away)
+    except OSError as error:
+        raise LabError(f"{run.path}: cannot be deleted: {error.strerror}", f"What is left lies in {away}.") from error

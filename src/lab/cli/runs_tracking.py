@@ -1,0 +1,52 @@
+"""Mirroring a run into trackers, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from lab.cli.output import plain, print_json
+from lab.cli.output import show as output
+from lab.launch import resume, track, variables
+from lab.runs import records
+from lab.runs.status import status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lab.contracts import Tracker
+    from lab.plugins import Plugins
+    from lab.runs.directory import RunDirectory
+    from lab.settings import Settings
+
+SYNC_SECONDS = 5.0
+
+
+def track_all(
+    run: RunDirectory, names: Sequence[str], plugins: Plugins, settings: Settings, *, live: bool, as_json: bool
+) -> None:
+    """Bring each tracker up to date, and with `live` keep it so until the run has ended."""
+    if live:
+        os.nice(track.QUIET_NICENESS)
+    known = variables.variables(settings)
+    variables.export(known, known)
+    experiment = resume.recorded_experiment(run, records.read_json(run.config) or {})
+    for name in names:
+        with contextlib.redirect_stdout(sys.stderr):  # trackers like to talk; the link is the result
+            link = _synced(plugins.build("tracker", track.choice(experiment, name), f"trackers.{name}"), run, live=live)
+        if as_json:
+            print_json({"tracker": name, "link": link})
+        else:
+            output(plain(f"{name}: {link or 'up to date'}"))
+
+
+def _synced(tracker: Tracker, run: RunDirectory, *, live: bool) -> str | None:
+    while True:
+        ended = not live or status(run).final  # asked before the sync, which then sees everything
+        link = tracker.sync(run)
+        if ended:
+            return link
+        time.sleep(SYNC_SECONDS)

@@ -1,0 +1,164 @@
+"""How runs are listed and one is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lab.cli import run_closing
+from lab.cli.output import near, plain, table
+from lab.cli.output import show as output
+from lab.compare.formats import duration, quantity, size
+from lab.errors import LabError
+from lab.runs import records, tags
+from lab.runs.row import read_row
+from lab.runs.status import status
+from lab.runs.summary import read_or_rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
+
+    from lab.runs.directory import RunDirectory
+    from lab.runs.row import Row
+
+Record = dict[str, Any]
+MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped": "\u25a0", "running": "\u25cf"}
+COLOURS = {**run_closing.COLOURS, "running": "cyan", "created": "dim"}
+
+
+def show_list(rows: Sequence[Row], hidden: int) -> None:
+    """Print one line for each run."""
+    if not rows:
+        output(plain("No runs. Make one with: lab run NAME"))
+        return
+    numbers = ("STEPS", "LOSS", "EVALUATION", "TOKENS/S", "TOOK")
+    listing = table("RUN", "STATUS", *numbers, "TAGS", right=numbers, whole=("RUN", "STATUS", *numbers))
+    for row in rows:
+        colour = COLOURS.get(row.status, "")
+        attempt = f" ({row.attempt})" if row.attempt > 1 else ""
+        listing.add_row(
+            plain(row.id),
+            plain(f"{MARKS.get(row.status, ' ')} {row.status}{attempt}", colour),
+            plain(_steps(row)),
+            quantity(row.loss, "nats/token"),
+            quantity(row.evaluation_loss, "nats/token"),
+            plain(None if row.tokens_per_second is None else f"{row.tokens_per_second:,.0f}"),
+            plain(None if row.elapsed_seconds is None else duration(row.elapsed_seconds)),
+            plain(", ".join(row.tags), "dim"),
+        )
+    output(listing)
+    if hidden > 0:
+        output(plain(f"{hidden:,} older: lab runs --all", "dim"))
+
+
+def record(run: RunDirectory) -> Record:
+    """Everything about one run as plain values."""
+    now = status(run)
+    summary: Record | None = None
+    if run.summary.is_file() or run.metrics.is_file():
+        summary = read_or_rebuild(run, now.word, now.reason)
+    return {
+        "row": read_row(run),
+        "status": now,
+        "config": _lenient(run, "config"),
+        "provenance": _lenient(run, "provenance"),
+        "environment": _lenient(run, "environment"),
+        "outcome": _lenient(run, "outcome"),
+        "resource": _lenient(run, "resource"),
+        "data_manifest": _lenient(run, "data_manifest"),
+        "summary": summary,
+        "stages": list(records.read_lines(run.stages)),
+        "torn_lines": records.torn_lines(run.metrics),
+        "tags": tags.read(run),
+        "tracking": list(records.read_lines(run.tracking)),
+        "files": dict(_files(run)),
+    }
+
+
+def show(run: RunDirectory, record: Record) -> None:
+    """Print one run for a person."""
+    from rich.text import Text
+
+    now, row = record["status"], record["row"]
+    colour = COLOURS.get(now.word, "")
+    standing = Text.assemble((run.id, "bold"), "  ", (now.word, f"bold {colour}"))
+    output(standing.append_text(plain(f"  {now.reason}" if now.reason else "", colour)))
+    experiment = record["config"].get("experiment") or {}
+    output(plain(experiment.get("description") or "", "dim"), "")
+    facts = _facts()
+    for name, value, detail in (*_origin(record, row), *run_closing.figures_of(record["summary"])):
+        facts.add_row(plain(name, "dim"), plain(value, "bold"), plain(detail, "dim"))
+    output(facts, "")
+    output(_stages(record["stages"]), "")
+    output(_listing(record["files"]))
+    for line in record["tracking"]:
+        if not line.get("synced"):
+            output(plain(f"{line.get('tracker')}: {line.get('reason')}", "yellow"))
+    if record["torn_lines"]:
+        output(plain(f"{record['torn_lines']} lines of metrics.jsonl are torn and left out", "yellow"))
+
+
+def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
+    repository = record["provenance"].get("repository") or {}
+    commit = repository.get("commit")
+    changed = len(repository.get("tracked_changes") or ())
+    yield "created", row.created or "-", f"on {row.backend}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
+    yield (
+        "code",
+        str(commit)[:12] if commit else str(repository.get("state") or "-"),
+        (f"{changed} tracked changes" if changed else ""),
+    )
+    device = record["environment"].get("device") or {}
+    if device.get("name"):
+        yield "device", str(device["name"]), str(record["environment"].get("precision") or "")
+    if row.tags or row.note:
+        yield "tags", ", ".join(row.tags) or "-", row.note
+
+
+def _stages(lines: Sequence[Record]) -> Table:
+    listing = table("STAGE", "ENDED", "TOOK", "", right=("TOOK",), whole=("STAGE", "ENDED", "TOOK"))
+    for line in lines:
+        if line.get("event") == "ended":
+            good = line.get("exit_code") == 0
+            seconds = line.get("seconds")
+            listing.add_row(
+                plain(line.get("stage")),
+                plain(f"{MARKS['completed']} ok" if good else f"{MARKS['failed']} exit {line.get('exit_code')}"),
+                plain(duration(seconds) if isinstance(seconds, (int, float)) else None),
+                plain(line.get("reason") or "", "dim" if good else "red"),
+            )
+    return listing
+
+
+def _listing(files: dict[str, int]) -> Table:
+    listing = table("FILE", "SIZE", right=("SIZE",), whole=("SIZE",))
+    for name, bytes_ in files.items():
+        listing.add_row(plain(near(name)), size(bytes_))
+    return listing
+
+
+def _facts() -> Table:
+    facts = table("", "", "", whole=("",))
+    facts.show_header = False
+    return facts
+
+
+def _steps(row: Row) -> str | None:
+    if row.steps is None and row.planned_steps is None:
+        return None
+    return f"{row.steps or 0}/{row.planned_steps}" if row.planned_steps else str(row.steps)
+
+
+def _lenient(run: RunDirectory, name: str) -> Record:
+    try:
+        return records.read_json(getattr(run, name)) or {}
+    except LabError as error:
+        return {"unreadable": error.what}
+
+
+def _files(run: RunDirectory) -> Iterator[tuple[str, int]]:
+    """The run's files with their sizes; links are named, never followed."""
+    for path in sorted(run.path.rglob("*")):
+        if path.is_file() or path.is_symlink():
+            yield path.relative_to(run.path).as_posix(), path.lstat().st_size

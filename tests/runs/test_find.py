@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from lab.errors import UsageError
+from lab.runs import records
+from lab.runs.find import find
+from lab.settings import read_settings
+
+A, B, C = "smoke-20261201-0915-7f3a", "smoke-20261201-0916-7f3b", "corrected-20261202-1000-0000"
+
+
+@pytest.fixture
+def settings(project):
+    settings = read_settings()
+    for name in (A, B, C):
+        (settings.runs_folder / name).mkdir(parents=True)
+        records.write_json(settings.runs_folder / name / "config.json", {"schema": 1})
+    records.write_json(settings.runs_folder / B / "receipt.json", {"backend": "runpod", "handle": "pod123xyz"})
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [(A, A), ("corr", C), ("smoke-20261201-0916", B), ("latest", C), ("pod123xyz", B), (f".runs/{A}", A),
+     (f"./.runs/{B}/", B), (f".runs/{C}/config.json", C)],
+)  # fmt: skip
+def test_a_run_is_found_by_id_prefix_latest_machine_or_path(settings, reference, expected):
+    assert find(reference, settings).id == expected
+
+
+def test_a_run_in_the_working_directory_is_found_by_its_name(settings, monkeypatch):
+    monkeypatch.chdir(settings.runs_folder)
+    elsewhere = settings.runs_folder.parent / "copied"
+    os.rename(settings.runs_folder / A, elsewhere)
+    monkeypatch.chdir(settings.runs_folder.parent)
+
+    assert find("copied", settings).path == elsewhere
+
+
+def test_a_prefix_of_several_runs_lists_them_and_names_the_latest(settings):
+    with pytest.raises(UsageError, match="names 2 runs") as caught:
+        find("smoke", settings)
+
+    assert A in caught.value.what
+    assert B in caught.value.do
+
+
+def test_an_id_that_is_also_the_start_of_another_is_itself(settings):
+    longer = settings.runs_folder / f"{A}-copy"
+    longer.mkdir()
+    records.write_json(longer / "config.json", {})
+
+    assert find(A, settings).id == A
+
+
+def test_an_unknown_name_suggests_the_nearest(settings):
+    with pytest.raises(UsageError, match="No run is called") as caught:
+        find("smoke-20261201-0915-7f3z", settings)
+
+    assert A in caught.value.do
+
+
+def test_without_any_run_it_says_how_to_make_one(project):
+    with pytest.raises(UsageError, match="There is no run"):
+        find("latest", read_settings())
+
+
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(reference=st.text() | st.sampled_from(["..", ".", "/", "../..", "~", "a\0b", "x" * 5000, "/" * 5000, "\udcff"]))
+def test_whatever_is_typed_is_a_run_or_a_usage_error(settings, reference):
+    try:
+        found = find(reference, settings)
+    except UsageError:
+        return
+
+    assert found.config.is_file()

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lab.errors import LabError
+from lab.runs import records
+from lab.runs.records import Tail, append_line, last_lines, read_json, read_lines, sweep, torn_lines, write_json
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
+    st.sampled_from(["NaN", "Infinity", "-Infinity", "\\NaN", "\\\\-Infinity", "nan", "infinity"]),
+)  # fmt: skip
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)
+
+
+def same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(record=st.dictionaries(st.text(max_size=5), VALUES, max_size=5))
+def test_every_record_comes_back_as_it_was_and_is_strict_json(tmp_path, record):
+    path = tmp_path / "record.json"
+
+    write_json(path, record)
+
+    assert same(read_json(path), record)
+    json.loads(path.read_bytes(), parse_constant=pytest.fail)
+
+
+def test_numbers_that_json_lacks_come_back_as_numbers_and_words_as_words(tmp_path):
+    record = {"loss": {"last": math.inf}, "description": "NaN", "values": [math.nan, "-Infinity", "\\NaN"]}
+
+    write_json(tmp_path / "a.json", record)
+    found = read_json(tmp_path / "a.json")
+
+    assert found["loss"]["last"] == math.inf
+    assert found["description"] == "NaN"
+    assert math.isnan(found["values"][0])
+    assert found["values"][1:] == ["-Infinity", "\\NaN"]
+
+
+def test_a_name_that_is_no_text_survives(tmp_path):
+    write_json(tmp_path / "a.json", {"path": "b\udcff.txt"})
+
+    assert read_json(tmp_path / "a.json") == {"path": "b\udcff.txt"}
+
+
+def test_there_is_no_record_where_there_is_no_file(tmp_path):
+    assert read_json(tmp_path / "a.json") is None
+    assert list(read_lines(tmp_path / "a.jsonl")) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff\xfe", b"null", b"[" * 100_000, b"1" * 5000])
+def test_what_is_no_record_is_an_error_that_names_the_file(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+
+    with pytest.raises(LabError, match=r"a\.json"):
+        read_json(tmp_path / "a.json")
+
+
+class Disk:
+    """Takes `room` more bytes and is full then."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._write = os.write
+
+    def write(self, handle: int, content: bytes) -> int:
+        if self.room <= 0:
+            raise OSError(28, os.strerror(28))
+        written = self._write(handle, content[: self.room])
+        self.room -= written
+        return written
+
+
+def test_a_write_that_fails_leaves_the_old_record_and_no_other_file(tmp_path, monkeypatch):
+    write_json(tmp_path / "a.json", {"a": 1})
+
+    def full(handle: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(records.os, "fsync", full)
+    with pytest.raises(LabError, match=r"a\.json: cannot be written: No space left") as caught:
+        write_json(tmp_path / "a.json", {"a": 2})
+
+    assert "Free space" in caught.value.do
+    assert read_json(tmp_path / "a.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_record_is_synced_before_it_takes_its_name(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(records.os, "fsync", lambda handle: done.append("sync"))
+    rename = os.replace
+    monkeypatch.setattr(records.os, "replace", lambda *names: (done.append("rename"), rename(*names)))
+
+    write_json(tmp_path / "a.json", {})
+
+    assert done[:2] == ["sync", "rename"]
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(LabError, match="missing"):
+        write_json(tmp_path / "missing" / "a.json", {})
+    with pytest.raises(LabError, match="missing"):
+        append_line(tmp_path / "missing" / "a.jsonl", {})
+
+
+def test_a_line_that_does_not_fit_is_taken_back_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    append_line(path, {"step": 1})
+    disk = Disk(room=5)
+    monkeypatch.setattr(records.os, "write", disk.write)
+
+    with pytest.raises(LabError, match="No space left"):
+        append_line(path, {"step": 2})
+    disk.room = 1000
+    append_line(path, {"step": 3})
+
+    assert [line["step"] for line in read_lines(path)] == [1, 3]
+    assert torn_lines(path) == 0
+
+
+@pytest.mark.parametrize("torn", [b'{"step": 2, "lo', b"\x00\x00\x00", b"[1, 2]", b"{" * 100_000])
+def test_a_torn_line_is_left_out_and_swallows_no_other(tmp_path, torn):
+    path = tmp_path / "a.jsonl"
+    append_line(path, {"step": 1})
+    with path.open("ab") as file:
+        file.write(torn)
+
+    append_line(path, {"step": 3})
+
+    assert [line["step"] for line in read_lines(path)] == [1, 3]
+    assert torn_lines(path) == 1
+
+
+def test_a_line_that_is_still_being_written_is_not_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"step": 1}\n{"step": 2}')
+
+    assert [line["step"] for line in read_lines(tmp_path / "a.jsonl")] == [1]
+    assert torn_lines(tmp_path / "a.jsonl") == 1
+
+
+def test_a_tail_yields_each_line_once_and_starts_over_with_a_new_file(tmp_path):
+    path = tmp_path / "a.jsonl"
+    tail = Tail(path)
+    seen = [tail.new()]
+    append_line(path, {"step": 1})
+    with path.open("ab") as file:
+        file.write(b'{"step":')
+        seen.append(tail.new())
+        file.write(b"2}\n")
+    seen += [tail.new(), tail.new()]
+    path.write_bytes(b'{"step":9}\n')
+
+    seen.append(tail.new())
+
+    assert [[line["step"] for line in lines] for lines in seen] == [[], [1], [2], [], [9]]
+
+
+def test_a_carriage_return_in_a_torn_line_hides_nothing(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'x\rx\n{"step":1}\n')
+
+    assert [line["step"] for line in Tail(tmp_path / "a.jsonl").new()] == [1]
+
+
+def test_the_last_lines_of_a_long_file_are_whole(tmp_path):
+    for step in range(100):
+        append_line(tmp_path / "a.jsonl", {"step": step})
+
+    assert [line["step"] for line in last_lines(tmp_path / "a.jsonl", size=40)] == [97, 98, 99]
+
+
+def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path):
+    write_json(tmp_path / "a.json", {})
+    (tmp_path / ".a.json.xyz.part").touch()
+    (tmp_path / ".hidden").touch()
+
+    sweep(tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "a.json"]

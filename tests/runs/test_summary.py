@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lab.runs import records
+from lab.runs.directory import RunDirectory
+from lab.runs.summary import read_or_rebuild, rebuilt
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.create(tmp_path, "smoke")
+    evaluation = {"kind": "evaluation", "step": 0, "loss": 9.0, "inputs": "i", "time": 100.0}
+    records.append_line(run.metrics, evaluation)
+    for step in range(1, 6):
+        line = {
+            "kind": "step", "step": step, "time": 100.0 + step, "loss": 10.0 - step, "seconds": float(step),
+            "targets": 100 * step, "tokens": 110, "flops": 1000, "fed": f"fed{step}", "warmup": step == 1,
+            "observed": step == 3, "allocated_bytes": step, "reserved_bytes": None, "targets_total": 1000 * step,
+        }  # fmt: skip
+        records.append_line(run.metrics, line)
+    records.append_line(run.metrics, {**evaluation, "step": 4, "loss": 5.0, "time": 106.0})
+    return run
+
+
+def test_figures_come_from_steps_that_are_neither_warm_up_nor_observed(run):
+    measured = rebuilt(run, "failed")["measured"]
+
+    assert (measured["steps"], measured["seconds"], measured["targets"]) == (3, 11.0, 1100)
+    assert measured["tokens_per_second"] == 100.0
+    assert measured["median_step_seconds"] == 4.0
+    assert measured["peak_allocated_bytes"] == 5
+    assert measured["peak_reserved_bytes"] is None
+
+
+def test_what_the_lines_do_not_tell_is_unknown_and_said_so(run):
+    summary = rebuilt(run, "failed", "killed")
+
+    assert summary["rebuilt"]
+    assert (summary["status"], summary["reason"]) == ("failed", "killed")
+    assert summary["measured"]["mfu"] is None
+    assert summary["measured"]["mfu_reason"] == "the device's peak is not recorded"
+    assert summary["fingerprints"]["weights_final"] is None
+
+
+def test_losses_and_fingerprints_are_those_of_the_last_whole_lines(run):
+    with run.metrics.open("ab") as file:
+        file.write(b'{"kind": "step", "step": 6')
+
+    summary = rebuilt(run, "lost")
+
+    assert summary["steps"] == 5
+    assert (summary["loss"]["first"], summary["loss"]["last"]) == (9.0, 5.0)
+    assert summary["loss"]["evaluations"] == [
+        {"step": 0, "loss": 9.0, "targets_total": 0},
+        {"step": 4, "loss": 5.0, "targets_total": 4000},
+    ]
+    assert (summary["fingerprints"]["fed"], summary["fingerprints"]["evaluation_inputs"]) == ("fed5", "i")
+    assert summary["elapsed_seconds"] == 6.0
+
+
+def test_a_run_without_a_step_has_a_summary_too(tmp_path):
+    summary = rebuilt(RunDirectory.create(tmp_path, "smoke"), "failed")
+
+    assert summary["steps"] == 0
+    assert summary["measured"]["tokens_per_second"] is None
+
+
+def test_a_loss_that_is_no_number_is_kept(run):
+    records.append_line(run.metrics, {"kind": "step", "step": 6, "loss": math.nan})
+
+    assert math.isnan(rebuilt(run, "failed")["loss"]["last"])
+
+
+def test_the_workers_own_summary_is_preferred(run):
+    records.write_json(run.summary, {"steps": 3})
+
+    assert read_or_rebuild(run, "completed") == {"steps": 3}
