@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 from dataclasses import dataclass, replace
@@ -178,10 +177,3 @@ def _restore(states: list[Tensor]) -> None:
     torch.set_rng_state(states[0])
     if states[1:]:
         torch.cuda.set_rng_state_all(states[1:])
-
-
-def digest(state: object) -> str:
-    """SHA-256 over a nested state dict, for a loop whose own weights() says nothing."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    return hashlib.sha256(buffer.getvalue()).hexdigest()

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     Build = Callable[[], Tracker]
     Check = Callable[[Build, RunDirectory], str | None]
 
-_RECORDS = ("config.json", "outcome.json", "summary.json", "environment.json")
-
 
 def check_tracker(
+    name: str,
     build: Build,
     folder: Path,
     *,
@@ -33,12 +32,14 @@ def check_tracker(
 ) -> None:
     """Sync a sample run that is under way, then the same run ended, each twice and by a tracker of its own.
 
-    Each sample project is made in `folder` and is the working directory meanwhile. `read` gives what the mirror of the
-    project in the working directory holds, without what differs from one sync to the next: then a second sync must
-    change nothing, and syncing on the way must lead where one sync at the end leads. `stores` are the folders of the
-    project in which the tracker may keep files.
+    `name` is the part's: the tracker leaves its link in `<name>.json` of the run directory, and may keep a folder
+    `<name>` there. A `close()` that it may have is called as at the end of its process. Each sample project is made in
+    `folder` and is the working directory meanwhile. `read` gives what the mirror of the project in the working
+    directory holds, without what differs from one sync to the next: then a second sync must change nothing, and syncing
+    on the way must lead where one sync at the end leads. `stores` are the folders of the project in which the tracker
+    may keep files.
     """
-    with _project(folder / "on-the-way", stores) as check:
+    with _project(name, folder / "on-the-way", stores) as check:
         sample = SampleRun(Path.cwd() / ".runs")
         links = [check(build, sample.begin())]
         _check_again(build, check, sample.directory, read)
@@ -46,7 +47,7 @@ def check_tracker(
         _check_again(build, check, sample.directory, read)
         require(len(set(links)) == 1, f"the link of one run changes: {links[0]} becomes {links[1]}")
         on_the_way = read() if read else None
-    with _project(folder / "at-the-end", stores) as check:
+    with _project(name, folder / "at-the-end", stores) as check:
         sample = SampleRun(Path.cwd() / ".runs")
         sample.begin()
         check(build, sample.finish())
@@ -55,7 +56,7 @@ def check_tracker(
 
 
 @contextlib.contextmanager
-def _project(folder: Path, stores: Sequence[str]) -> Iterator[Check]:
+def _project(name: str, folder: Path, stores: Sequence[str]) -> Iterator[Check]:
     """A project with an experiment and a mark, and the function that syncs one of its runs under watch."""
     (folder / "experiments").mkdir(parents=True)
     (folder / "experiments" / "sample.toml").write_text("# not a tracker's business\n", encoding="utf-8")
@@ -63,7 +64,7 @@ def _project(folder: Path, stores: Sequence[str]) -> Iterator[Check]:
 
     def check(build: Build, run: RunDirectory) -> str | None:
         allowed = [run.path, *(folder / store for store in stores), folder / ".env"]
-        return _synced(build, run, folder, allowed)
+        return _synced(name, build, run, folder, allowed)
 
     with contextlib.chdir(folder):
         yield check
@@ -81,15 +82,19 @@ def _check_again(
     require(before == after, "a second sync of the same directory changes the mirror")
 
 
-def _synced(build: Build, run: RunDirectory, project: Path, allowed: Sequence[Path]) -> str | None:
+def _synced(name: str, build: Build, run: RunDirectory, project: Path, allowed: Sequence[Path]) -> str | None:
     before = _content(run.path)
     with _opened() as opened:
-        link = build().sync(run)
+        tracker = build()
+        link = tracker.sync(run)
+        close: Callable[[], object] | None = getattr(tracker, "close", None)
+        if close is not None:
+            close()
     after = _content(run.path)
-    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    strays = [name for name in changed if Path(name).suffix != ".json" or name in _RECORDS]
+    changed = sorted(file for file in before.keys() | after.keys() if before.get(file) != after.get(file))
+    strays = [file for file in changed if file != f"{name}.json" and not file.startswith(f"{name}/")]
     require(not strays, f"the tracker changes {', '.join(strays)} in the run directory")
-    below = {path for path in map(Path, opened) if path.is_relative_to(project)}
+    below = {path for path in map(Path, opened) if path.is_relative_to(project) and path.is_file()}
     outside = sorted(str(path) for path in below if not any(path.is_relative_to(place) for place in allowed))
     require(not outside, f"the tracker opens {', '.join(outside)}, but a tracker reads the run directory alone")
     require(link is None or isinstance(link, str), f"sync() returns {link!r}, not a link or None")
