@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from source_order import calls_of_a_step
 
 from lab.contracts import LoopContext
 from lab.errors import LabError
