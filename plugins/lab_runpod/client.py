@@ -46,12 +46,14 @@ class Client:
         self.settings = settings
         self._attempts = attempts
         self._sleep = sleep
+        remote = settings.api_url.startswith("https")  # anything else is on this machine, without TLS and proxies
         # No connection is kept: one that died idle would make a creation uncertain for nothing.
         self._http = httpx.Client(
             base_url=settings.api_url + "/",
             headers={"User-Agent": USER_AGENT, "Accept": "application/json, application/problem+json"},
             timeout=self._timeout(None),
-            trust_env=settings.api_url.startswith("https"),
+            trust_env=remote,
+            verify=remote,
             limits=httpx.Limits(max_keepalive_connections=0),
             event_hooks={"response": [heard]} if heard is not None else {},
         )

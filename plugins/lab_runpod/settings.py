@@ -66,7 +66,7 @@ class RunPodSettings(BaseSettings):
 def read_settings() -> RunPodSettings:
     """The settings of this machine. Raises `UsageError` naming the variable that is wrong."""
     try:
-        return RunPodSettings(_env_file=project_folder() / ".env")
+        return RunPodSettings(_env_file=project_folder() / ".env")  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
         faults = [f"LAB_RUNPOD_{'.'.join(map(str, f['loc'])).upper()}: {f['msg']}" for f in error.errors()]
         raise UsageError("\n".join(faults), "Change it in the environment or in .env.") from error

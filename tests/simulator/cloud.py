@@ -17,6 +17,7 @@ from .scenario import Scenario
 from .trace import Event, Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from .clock import Clock
@@ -55,6 +56,8 @@ class Cloud:
     balance: float = 100.0
     pod_keys: str = "allowed"
     """Whether a Pod's own key may act on it: "allowed" or "forbidden"."""
+    furnish: Callable[[Pod], None] = lambda pod: None
+    """Puts something on a Pod's own new volume, for a test that does not want to wait for it to come there."""
     page_size: int = 100
     grace: float = 10.0
     """Real seconds between a container's SIGTERM and its SIGKILL."""
@@ -105,6 +108,9 @@ class Cloud:
             if protocol == "http":
                 pod.ports[int(number)] = free_port()
         pod.folder.mkdir(parents=True)
+        if pod.volume_folder is not None:
+            pod.volume_folder.mkdir(parents=True, exist_ok=True)
+            self.furnish(pod)
         self.pods[identity] = pod
         self.keys[pod.key] = Key(account, pod=identity)
         pod.rate_changed(pod.created)
