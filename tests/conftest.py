@@ -6,6 +6,7 @@ import importlib
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,33 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     monkeypatch.chdir(folder)
     return folder
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one command line left: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def lab(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run one command line in the project, as a shell would: `lab("check", "smoke", "--json").out`."""
+    from lab.cli import main
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["lab", *map(str, arguments)])
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer replaces it
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return Outcome(code if isinstance(code, int) else 0 if code is None else 1, printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture

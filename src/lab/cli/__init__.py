@@ -25,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
+    epilog="Plugins may add commands of their own: `lab plugins` names them.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 

@@ -36,7 +36,7 @@ def list_experiments(as_json: Json = False) -> None:
     for depth, row in _tree(rows, None):
         name = plain("  " * depth + row["name"], style="red" if row["fault"] else "bold")
         if row["fault"]:
-            listing.add_row(name, "", plain(f"broken: {row['fault']}", style="red"))
+            listing.add_row(name, "", plain(f"broken: {near(row['fault'])}", style="red"))
         else:
             changes = ", ".join(dict.fromkeys(change.partition(".")[0] for change in row["changes"]))
             listing.add_row(name, plain(changes), plain(row["description"]))

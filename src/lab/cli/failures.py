@@ -68,10 +68,6 @@ def _place(error: Exception) -> str:
 
 
 def _write(what: str, do: str = "") -> None:
-    from lab.cli.output import error_line
+    from lab.cli.output import error_line, near
 
-    try:
-        here = f"{Path.cwd()}{os.sep}"
-    except OSError:  # the working directory was removed
-        here = os.sep * 2
-    error_line(what.replace(here, ""), do.replace(here, ""))
+    error_line(near(what), near(do))

@@ -26,8 +26,14 @@ def find_command(name: str) -> Any:
         return None
     if len(found) > 1:
         owners = " and ".join(sorted({_owner(entry) for entry in found}))
-        raise BrokenCommand(f"Two plugins offer the command '{name}': {owners}.", "Uninstall one of them.")
+        raise BrokenCommand(f"two plugins offer the command '{name}': {owners}.", "Uninstall one of them.")
     return _loaded(found[0])
+
+
+def listed() -> list[dict[str, str]]:
+    """Every command that a plugin registered, and who did; nothing is imported."""
+    found = [{"name": entry.name, "from": _owner(entry)} for entry in entry_points(group=COMMANDS_GROUP)]
+    return sorted(found, key=lambda command: (command["name"], command["from"]))
 
 
 def _loaded(entry: EntryPoint) -> Any:
@@ -40,7 +46,7 @@ def _loaded(entry: EntryPoint) -> Any:
     except BaseException as error:  # a plugin's module may do anything, SystemExit included
         reason = "".join(traceback.format_exception_only(error)).strip()
         raise BrokenCommand(
-            f"The command '{entry.name}' of {_owner(entry)} cannot be loaded: {reason}",
+            f"the command '{entry.name}' of {_owner(entry)} cannot be loaded: {reason}",
             "It is a plugin's; `lab plugins` lists what is installed.",
         ) from error
     command.name = entry.name

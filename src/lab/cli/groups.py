@@ -32,14 +32,18 @@ class Commands(TyperGroup):
         return find_command(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Show commands, groups and the names that plugins add apart."""
+        """Show commands and groups apart, each on one line."""
         own = [(name, command) for name, command in self.commands.items() if not command.hidden]
-        groups = [(name, command) for name, command in own if isinstance(command, TyperGroup)]
-        single = [(name, command) for name, command in own if not isinstance(command, TyperGroup)]
-        for title, commands in (("Commands", single), ("Groups", groups)):
-            if commands:
+        width = formatter.width - 6 - max((len(name) for name, _ in own), default=0)
+        for title, wanted in (("Commands", False), ("Groups", True)):
+            rows = [
+                (name, command.get_short_help_str(width))
+                for name, command in own
+                if isinstance(command, TyperGroup) is wanted
+            ]
+            if rows:
                 with formatter.section(title):
-                    formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands])
+                    formatter.write_dl(rows)
 
 
 def new(help: str) -> typer.Typer:

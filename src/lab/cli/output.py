@@ -70,12 +70,12 @@ def plain(value: object, style: str = "") -> Text:
     return Text("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text), style=style)
 
 
-def near(path: Path | str) -> str:
-    """A path as short as it can be typed from the working directory."""
+def near(text: Path | str) -> str:
+    """Paths below the working directory, alone or within a text, as short as they can be typed from here."""
     try:
-        return os.fspath(Path(path).relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return os.fspath(path)
+        return str(text).replace(f"{Path.cwd()}{os.sep}", "")
+    except OSError:  # the working directory was removed
+        return str(text)
 
 
 def print_json(value: object) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lab.hookspecs import Part
     from lab.plugins import Plugin, Plugins
 
-group = groups.new("Plugins: where backends, kernels, loops, observers, trackers and sources come from.")
+group = groups.new("Plugins: what is installed and what each brings.")
 
 
 @group.command("list")
@@ -23,6 +23,7 @@ def list_plugins(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """List every plugin with its parts, and those that could not be loaded with the reason."""
+    from lab.cli import foreign
     from lab.cli.output import plain, print_json, show
     from lab.plugins import Plugins
     from lab.settings import read_settings
@@ -30,10 +31,14 @@ def list_plugins(
     settings = read_settings()
     plugins = Plugins(settings.blocked_plugins, trace=settings.trace_plugins)
     if as_json:
-        print_json([_record(plugin, plugins) for plugin in plugins.installed])
+        print_json(
+            {"plugins": [_record(plugin, plugins) for plugin in plugins.installed], "commands": foreign.listed()}
+        )
         return
     show(_parts_table(plugins, options=options))
-    for title, lines in (("Not loaded", _absent(plugins)), ("Watch out", _warnings(plugins))):
+    commands = [f"lab {command['name']} ({command['from']})" for command in foreign.listed()]
+    sections = (("Commands", commands), ("Not loaded", _absent(plugins)), ("Watch out", _warnings(plugins)))
+    for title, lines in sections:
         if lines:
             show("", plain(title, style="bold"), *(plain(f"  {line}") for line in lines))
 
@@ -97,7 +102,8 @@ def _options(plugins: Plugins, kind: str, part: Part) -> dict[str, str] | None:
 
 def _absent(plugins: Plugins) -> list[str]:
     absent = [plugin for plugin in plugins.installed if plugin.state != "loaded"]
-    return [f"{plugin.name} ({plugin.owner}), {plugin.state}: {plugin.error}" for plugin in absent]
+    states = {"broken": "broken: ", "incompatible": "incompatible: "}
+    return [f"{plugin.name} ({plugin.owner}): {states.get(plugin.state, '')}{plugin.error}" for plugin in absent]
 
 
 def _warnings(plugins: Plugins) -> list[str]:

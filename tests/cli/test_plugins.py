@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ACME = """
+from lab import Part, hookimpl
+
+@hookimpl
+def losses():
+    return [Part("acme", target="nowhere:Loss", summary="A sum of mine.", options="acme_options:Options")]
+
+def loops():
+    return []
+"""
+OPTIONS = """
+from pydantic import BaseModel
+
+class Options(BaseModel):
+    path: str
+    rows: int = 1024
+    fast: bool = False
+"""
+
+
+@pytest.fixture
+def acme(install_plugin):
+    install_plugin("acme", ACME, files={"acme_options.py": OPTIONS}, commands={"greet": "nowhere:greet"}, version="2.1")
+    install_plugin("broken", "raise ImportError('libcuda.so.1: no such file')", distribution="lab-broken")
+
+
+def test_every_plugin_is_listed_with_its_parts_and_a_broken_one_with_its_reason(lab, acme):
+    shown = lab("plugins")
+
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert ["acme", "lab-acme", "2.1", "loss", "acme", "A", "sum", "of", "mine."] in lines
+    assert "  broken (lab-broken 1.0): broken: ImportError: libcuda.so.1: no such file" in shown.out.splitlines()
+    assert "  acme (lab-acme 2.1): loops() has no @hookimpl above it, so it is never called" in shown.out.splitlines()
+    assert "  lab greet (lab-acme 2.1)" in shown.out.splitlines()
+    assert (shown.code, shown.err) == (0, "")
+
+
+def test_options_are_shown_with_their_defaults(lab, acme):
+    lines = [line.strip() for line in lab("plugins", "--options").out.splitlines()]
+
+    at = next(index for index, line in enumerate(lines) if line.endswith("A sum of mine."))
+    assert lines[at + 1 : at + 4] == ["path = (required)", "rows = 1024", "fast = False"]
+
+
+def test_json_holds_everything(lab, acme):
+    record = json.loads(lab("plugins", "--json").out)
+
+    plugins = {plugin["name"]: plugin for plugin in record["plugins"]}
+    assert plugins["acme"]["parts"] == [
+        {
+            "kind": "loss",
+            "name": "acme",
+            "summary": "A sum of mine.",
+            "target": "nowhere:Loss",
+            "extra": None,
+            "options": {"path": "(required)", "rows": "1024", "fast": "False"},
+        }
+    ]
+    assert (plugins["acme"]["distribution"], plugins["acme"]["version"]) == ("lab-acme", "2.1")
+    assert (plugins["broken"]["state"], plugins["broken"]["parts"]) == ("broken", [])
+    assert plugins["torch"]["third_party"] is False
+    assert {"name": "greet", "from": "lab-acme 2.1"} in record["commands"]
+
+
+def test_a_blocked_plugin_is_listed_as_blocked(lab, acme, monkeypatch):
+    monkeypatch.setenv("LAB_BLOCKED_PLUGINS", "acme")
+
+    assert "  acme (lab-acme 2.1): blocked by LAB_BLOCKED_PLUGINS" in lab("plugins").out.splitlines()
+
+
+def test_a_part_that_two_plugins_offer_is_pointed_out(lab, acme, install_plugin):
+    install_plugin("again", ACME.replace("def loops", "def unused"))
+
+    assert (
+        "  loss 'acme' is offered twice, so it cannot be used: acme (lab-acme 2.1) and again (lab-again 1.0)"
+        in lab("plugins").out.splitlines()
+    )
