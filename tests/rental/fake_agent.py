@@ -36,6 +36,8 @@ class JobScript:
     reason: str = ""
     results: dict[str, bytes] = field(default_factory=lambda: {"summary.json": b"{}\n", "checkpoint.pt": b"w" * 5000})
     skipped: tuple[Skipped, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Results that must not come home."""
     every: float = 5.0
     """Seconds of a step: each writes a line of metrics."""
 
@@ -72,7 +74,7 @@ class FakeAgent:
 
     def _checked(self, effect: Any) -> Any:
         machine = self.machine
-        if machine.cloud.unreachable or not machine.serving:
+        if machine.cloud.offline or not machine.serving:
             raise AgentUnreachable("HTTP 502, and not in the agent's words")
         expected = machine.request.environment["LAB_TOKEN_SHA256"]
         if hashlib.sha256(self.token.encode()).hexdigest() != expected:
@@ -210,7 +212,7 @@ class FakeAgent:
             return JobReport(job.request_id, "exited", "train", script.exit_code, script.reason)
         if job.boot_id != self.machine.boot_id:
             return JobReport(job.request_id, "interrupted", "train")
-        return JobReport(job.request_id, "running", "train")
+        return JobReport(job.request_id, "running", "train", seconds=self.now - job.started)
 
     def _files(self) -> dict[str, bytes]:
         """What the job has written by now; the results appear at its end."""
@@ -219,7 +221,9 @@ class FakeAgent:
             return {}
         script, end = self.machine.cloud.script, self.machine.job_end()
         until = min(self.now, end) if end is not None else self.machine.ended_before or self.now
-        lines = "".join(f'{{"kind":"step","step":{n + 1}}}\n' for n in range(int((until - job.started) // script.every)))
+        lines = "".join(
+            f'{{"kind":"step","step":{n + 1}}}\n' for n in range(int((until - job.started) // script.every))
+        )
         files = {"metrics.jsonl": lines.encode(), "logs/train.log": lines.encode()}
         if end is not None and self.now >= end:
             files |= script.results

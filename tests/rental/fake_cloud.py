@@ -19,6 +19,7 @@ from lab.rental.provider import (
     NotAuthorized,
     NotFound,
     SelfStop,
+    Unreachable,
 )
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class FakeCloud:
         self.linger = 0.0
         """How long a deleted machine is still shown as terminated."""
         self.key = "key-1"
-        self.unreachable = False
+        self.offline = False
+        """This laptop has no network: neither the cloud nor any machine is reached."""
         self.self_stop_works = True
         self.no_gpu_on_start = False
         self.second_way = False
@@ -168,28 +170,28 @@ class FakeCloud:
         return hashlib.sha256(self.key.encode()).hexdigest()[:16]
 
     def candidates(self, needs: Any) -> Sequence[Candidate]:
-        return self.trace.call("candidates", "", lambda: tuple(self.offers))
+        return self._ask("candidates", "", lambda: tuple(self.offers))
 
     def create(self, request: CreateRequest) -> Machine:
-        return self.trace.call("create", request.name, lambda: self.shown(self.make(request)))
+        return self._ask("create", request.name, lambda: self.shown(self.make(request)))
 
     def get(self, machine_id: str) -> Machine:
-        return self.trace.call("get", machine_id, lambda: self._get(machine_id))
+        return self._ask("get", machine_id, lambda: self._get(machine_id))
 
     def list_all(self) -> Sequence[Machine]:
-        return self.trace.call("list", "", self._list)
+        return self._ask("list", "", self._list)
 
     def stop(self, machine_id: str) -> None:
-        self.trace.call("stop", machine_id, lambda: self._stop(machine_id))
+        self._ask("stop", machine_id, lambda: self._stop(machine_id))
 
     def start(self, machine_id: str) -> None:
-        self.trace.call("start", machine_id, lambda: self._start(machine_id))
+        self._ask("start", machine_id, lambda: self._start(machine_id))
 
     def delete(self, machine_id: str) -> None:
-        self.trace.call("delete", machine_id, lambda: self._delete(machine_id))
+        self._ask("delete", machine_id, lambda: self._delete(machine_id))
 
     def system_logs(self, machine_id: str) -> Sequence[str]:
-        return self.trace.call("logs", machine_id, lambda: tuple(self.logs))
+        return self._ask("logs", machine_id, lambda: tuple(self.logs))
 
     def boot_failure(self, lines: Sequence[str]) -> str | None:
         return next((line for line in lines if "OCI" in line or "toomanyrequests" in line), None)
@@ -211,6 +213,14 @@ class FakeCloud:
 
     def self_stop(self) -> Sequence[SelfStop]:
         return (SelfStop(argv=("stop", "{FAKE_POD_ID}")),)
+
+    def _ask(self, operation: str, subject: str, effect: Any) -> Any:
+        def reached() -> Any:
+            if self.offline:
+                raise Unreachable("no route to host")
+            return effect()
+
+        return self.trace.call(operation, subject, reached)
 
     # the world
     def connect(self, url: str, token: str) -> Any:

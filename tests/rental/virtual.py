@@ -33,6 +33,17 @@ class VirtualClock:
         for listener in self.listeners:
             listener()
 
+    def later(self, seconds: float, act: Callable[[], Any]) -> None:
+        """Let something happen in the world once so much time has passed."""
+        due = self.seconds + seconds
+        pending = [act]
+
+        def listen() -> None:
+            if pending and self.seconds >= due:
+                pending.pop()()
+
+        self.listeners.append(listen)
+
     def laptop_sleeps(self, seconds: float) -> None:
         """The world goes on; this process does not notice."""
         self.slept_through += seconds
@@ -52,6 +63,8 @@ class Fault:
     """Raised although the effect happened."""
     answer: Callable[[Any], Any] | None = None
     """Changes the answer."""
+    instead: Callable[[Callable[[], Any]], Any] | None = None
+    """Gets the effect and decides about everything."""
     act: Callable[[], None] | None = None
     """Something that happens in the world at this moment, before the effect."""
     seen: int = 0
@@ -81,6 +94,8 @@ class Trace:
             fault.act()
         if fault.before is not None:
             raise fault.before
+        if fault.instead is not None:
+            return fault.instead(effect)
         answer = effect()
         if fault.after is not None:
             raise fault.after

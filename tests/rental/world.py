@@ -48,6 +48,7 @@ class World:
         self.options = RentalOptions(**options)
         self.said: list[str] = []
         self.synced = 0
+        self.error: LabError | None = None
 
     def write_job(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
@@ -91,7 +92,6 @@ class World:
 
     def go(self) -> JobState | None:
         """The whole of `lab run`; errors that a person would read are kept in `error`."""
-        self.error: LabError | None = None
         backend = self.backend()
         try:
             self.submit(backend)
@@ -100,6 +100,19 @@ class World:
             self.error = error
             return None
         return state
+
+    def attempt(self, act: Any) -> LabError | None:
+        """One command; what a person would read is kept in `error`."""
+        try:
+            act()
+        except LabError as error:
+            self.error = error
+            return error
+        return None
+
+    def finish(self, backend: RentedBackend | None = None) -> None:
+        """Follow the run to its end, as `lab rentals monitor` does."""
+        self.attempt(lambda: self.follow(backend))
 
     def any_command(self) -> None:
         """A later `lab rentals`: whatever it meets, it must not fail."""

@@ -190,7 +190,9 @@ def _chosen(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def _job(report: Mapping[str, Any] | None) -> JobReport | None:
     if report is None:
         return None
-    return _made(lambda: JobReport(**_chosen(report, ("request_id", "phase", "stage", "exit_code", "reason"))))
+    return _made(
+        lambda: JobReport(**_chosen(report, ("request_id", "phase", "stage", "exit_code", "reason", "seconds")))
+    )
 
 
 def _file(file: Mapping[str, Any]) -> RemoteFile:

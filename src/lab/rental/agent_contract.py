@@ -53,6 +53,8 @@ class JobReport:
     stage: str | None = None
     exit_code: int | None = None
     reason: str = ""
+    seconds: float = 0.0
+    """For how long it has been running, by the machine's own clock."""
 
 
 @dataclass(frozen=True)

@@ -266,8 +266,18 @@ class RentedBackend:
             self._drive(rental, until=frozenset({goal, State.FINISHED}))
 
     def _look(self, rental: Rental) -> None:
-        if rental.facts.state is not State.RUNNING:
-            return
+        if rental.facts.state is State.RUNNING:
+            lifecycle.guarded(rental, self._observe)
+            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
+
+    def glance(self, rental: Rental) -> None:
+        """Look whether a running job still runs and may, without bringing anything home."""
+        if rental.facts.state is State.RUNNING:
+            silence = self._seen(rental.run.id).silence
+            lifecycle.guarded(rental, lambda one: running.watch(one, silence, None))
+            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
+
+    def _observe(self, rental: Rental) -> None:
         known = self._seen(rental.run.id)
         poll = running.watch(rental, known.silence, homecoming.cursors(rental.run))
         if poll is not None:
@@ -277,8 +287,6 @@ class RentedBackend:
                 if notice not in known.notices:
                     known.notices.add(notice)
                     self.say(notice)
-        if rental.facts.state is not State.RUNNING:
-            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
 
     def _agent(self, url: str, token: str) -> Agent:
         """One connection to each machine, kept between looks."""

@@ -152,10 +152,15 @@ def welcome(rental: Rental, hello: Hello) -> None:
     if not enough and not facts.holds_something:
         leave(rental, f"its agent sees {len(hello.gpus)} GPUs, not {wanted}", then="next")
         return
-    known = {"boot_id": hello.boot_id, "ready": rental.now(), "gpus_seen": list(hello.gpus)}
+    known: dict[str, object] = {"boot_id": hello.boot_id, "ready": rental.now()}
+    detail = {"gpus": list(hello.gpus), "disk_free_bytes": hello.disk_free_bytes}
     if facts.holds_something and (facts.purpose == "collect" or not enough):
         rental.say("the machine is back, without a GPU: only its data can be fetched" if not enough else "it is back")
-        rental.record(State.FINISHED, "ready to collect", job_finished=facts.job_finished or rental.now(), **known)
+        if hello.job is not None and hello.job.phase != "running":
+            known |= {"exited": True, "exit_code": hello.job.exit_code, "exit_reason": hello.job.reason}
+        rental.record(
+            State.FINISHED, "ready to collect", detail, job_finished=facts.job_finished or rental.now(), **known
+        )
         return
     rental.say(f"its agent is ready: {', '.join(hello.gpus) or 'no GPU'}")
-    rental.record(State.SENDING, "agent ready", **known)
+    rental.record(State.SENDING, "agent ready", detail, **known)

@@ -34,17 +34,17 @@ def collect(rental: Rental) -> None:
         rental.note("results are missing", uncollected=failed)
         leave(rental, f"{len(failed)} results could not be brought home: {failed[0]}")
         return
+    detail = {
+        "files": collected.files,
+        "bytes": sum(file.size for file in manifest.files),
+        "skipped": [[item.path, item.why] for item in (*manifest.skipped, *collected.skipped)],
+    }
     rental.record(
-        State.VERIFIED,
-        "every result is home",
-        verified=True,
-        uncollected=[],
-        collected=rental.now(),
-        files=len(manifest.files),
-        bytes=sum(file.size for file in manifest.files),
-        skipped=[[item.path, item.why] for item in (*manifest.skipped, *collected.skipped)],
-    )
-    rental.say(f"{len(manifest.files)} files are home, each with the hash that the machine gave")
+        State.VERIFIED, "every result is home", detail, verified=True, uncollected=[], collected=rental.now()
+    )  # fmt: skip
+    for item in (*manifest.skipped, *collected.skipped):
+        rental.say(f"left behind: {item.path}: {item.why}")
+    rental.say(f"{collected.files} files are home, each with the hash that the machine gave")
 
 
 def frozen(rental: Rental, agent: Agent) -> Manifest:

@@ -54,12 +54,12 @@ def create(rental: Rental) -> None:
     rental.record(
         State.CREATING,
         "create",
+        {"request_sha256": request.sha256()},
         attempt=facts.attempt + 1,
         candidate=candidate.record(),
         name=request.name,
         nonce=nonce,
         nonces={**facts.nonces, request.name: nonce},
-        request_sha256=request.sha256(),
         sent=rental.clock.wall(),
         machine_id="",
         then="next",
@@ -97,7 +97,7 @@ def _post(rental: Rental, request: CreateRequest) -> None:
             if rental.interrupted() or rental.clock.monotonic() + limited.retry_after > until:
                 rental.record(State.NO_MACHINE, "refused for its rate", reason=limited.message)
                 return
-            rental.note("refused for its rate", seconds=limited.retry_after)
+            rental.note("refused for its rate", {"seconds": limited.retry_after})
             rental.clock.sleep(limited.retry_after)
         except (NoCapacity, Forbidden) as error:
             rental.say(f"{request.candidate.gpu}: {error.message}")
@@ -105,7 +105,7 @@ def _post(rental: Rental, request: CreateRequest) -> None:
             return
         except (NoCredit, NotAuthorized, Gone, RequestRejected) as error:
             kind = type(error).__name__
-            rental.record(State.NO_MACHINE, "refused for good", kind=kind, reason=error.message)
+            rental.record(State.NO_MACHINE, "refused for good", {"kind": kind}, reason=error.message)
             return
         except (Unreachable, UncertainOutcome) as error:
             rental.record(State.UNCERTAIN, "no certain answer", reason=error.message)
@@ -180,7 +180,7 @@ def settle_doubt(rental: Rental) -> None:
         rental.clock.sleep(gap)
         gap = min(LONGEST_GAP_SECONDS, gap * 1.5)
     rental.say(f"{rental.facts.name} was not created, as {listings} complete listings show")
-    rental.record(State.PLANNED, "absent from complete listings", listings=listings)
+    rental.record(State.PLANNED, "absent from complete listings", {"listings": listings})
 
 
 def matches(rental: Rental, listing: Sequence[Machine]) -> list[Machine]:

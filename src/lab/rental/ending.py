@@ -52,7 +52,7 @@ def ask_to_delete(rental: Rental, machine_id: str, emergency: bool) -> bool | No
     except RateLimited as limited:
         rental.clock.sleep(min(limited.retry_after, EMERGENCY_SECONDS))
     except (Conflict, Unreachable, UncertainOutcome) as error:
-        rental.note("deleting was not answered well", answer=error.message, machine=machine_id)
+        rental.note("deleting was not answered well", {"answer": error.message, "machine": machine_id})
     else:
         return True
     return _second_way(rental, machine_id) if emergency else None
@@ -64,7 +64,7 @@ def _second_way(rental: Rental, machine_id: str) -> bool | None:
     except NoSecondWay:
         return None
     except ProviderError as error:
-        rental.note("the second way failed too", answer=error.message, machine=machine_id)
+        rental.note("the second way failed too", {"answer": error.message, "machine": machine_id})
         return None
     return True
 

@@ -164,7 +164,8 @@ class Facts:
         return bool(self.machine_id) and self.machine_id not in self.deleted and self.state not in ENDED
 
 
-_FIELDS = {item.name for item in fields(Facts)} - {"state", "since", "records"}
+FIELDS = frozenset(item.name for item in fields(Facts)) - {"state", "since", "records"}
+"""What a record may set."""
 _TUPLES = {"extras", "deleted", "uncollected"}
 
 
@@ -179,7 +180,7 @@ def fold(records: Iterable[Record]) -> Facts:
 def after(facts: Facts, record: Record) -> Facts:
     """What is known once `record` was written."""
     state = State(record["state"])
-    known = {key: _value(key, value) for key, value in record["data"].items() if key in _FIELDS}
+    known = {key: _value(key, value) for key, value in record["data"].items() if key in FIELDS}
     since = facts.since if state is facts.state and facts.records else record["time"]
     return replace(facts, state=state, since=since, records=record["seq"], **known)
 

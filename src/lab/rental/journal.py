@@ -31,7 +31,7 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """Append-only lines `{seq, time, monotonic, state, event, data}` under one exclusive lock."""
+    """Append-only lines `{seq, time, monotonic, state, event, data, detail}` under one exclusive lock."""
 
     def __init__(self, folder: Path, clock: Clock, sync: Callable[[int], None] = os.fsync) -> None:
         self.folder = folder
@@ -57,11 +57,13 @@ class Journal:
             return []
         return [self._parsed(line, number) for number, line in enumerate(content.split(b"\n")[:-1], 1)]
 
-    def append(self, seq: int, state: str, event: str, data: Mapping[str, object]) -> Record:
+    def append(
+        self, seq: int, state: str, event: str, data: Mapping[str, object], detail: Mapping[str, object]
+    ) -> Record:
         """Write one record and return once it is on the disk; on any error the journal is as it was."""
         record = {
             "schema": SCHEMA, "seq": seq, "time": self._clock.wall(), "monotonic": self._clock.monotonic(),
-            "state": state, "event": event, "data": dict(data),
+            "state": state, "event": event, "data": dict(data), "detail": dict(detail),
         }  # fmt: skip
         line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
         new = not self.exists()

@@ -33,15 +33,23 @@ HANDLERS: dict[State, Callable[[Rental], None]] = {
 """RUNNING has none: whoever follows the run looks at its own pace (`running.watch`). Nor have resting states."""
 
 
+INTERRUPTIBLE = frozenset({State.PLANNED, State.BOOTING, State.SENDING, State.RUNNING, State.FINISHED})
+"""States that a person's Ctrl-C turns towards the end; the others lead there anyway, or must be settled first."""
+
+
 def drive(rental: Rental, until: Set[State] = frozenset()) -> None:
     """Go on from state to state until one of `until`, or one in which nothing goes on by itself."""
     extras_tried = False
-    while rental.facts.state not in until and rental.facts.state not in RESTING | {State.RUNNING}:
+    while True:
+        if rental.interrupted() and rental.facts.state in INTERRUPTIBLE:
+            leave(rental, "interrupted by a person")
+        if rental.facts.state in until or rental.facts.state in RESTING | {State.RUNNING}:
+            break
         if rental.facts.extras and rental.facts.machine_id and not extras_tried:
             extras_tried = True
             guarded(rental, ending.remove_extras)
         guarded(rental, HANDLERS[rental.facts.state])
-    if rental.facts.state in RESTING and rental.facts.state is not State.ATTENTION and rental.facts.extras:
+    if rental.facts.state in RESTING - {State.ATTENTION} and rental.facts.extras:
         guarded(rental, _end_extras)
 
 

@@ -68,6 +68,7 @@ def _rental_row(
         with backend.opened(run_id, seconds=NO_WAIT_SECONDS) as rental:
             if listing is not None:
                 reconciling.sweep(rental, listing)
+            backend.glance(rental)
             facts = rental.facts
             handles = {facts.machine_id, *facts.extras}
             return (None if facts.state in ENDED else _row(rental)), handles
@@ -149,7 +150,7 @@ def _adopt(backend: RentedBackend, run_id: str, row: Resource) -> None:
         "dollars_per_hour": row.dollars_per_hour,
         "then": "end",
     }
-    journal.append(1, State.DELETING, "an orphan shall be deleted", known)
+    journal.append(1, State.DELETING, "an orphan shall be deleted", known, {})
 
 
 def _iso(moment: float) -> str | None:

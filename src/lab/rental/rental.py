@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from lab.errors import StillBilling
 from lab.rental import cost
 from lab.rental.agent_contract import PORT, AgentUnreachable
-from lab.rental.facts import ENDED, Facts, State, after, fold
+from lab.rental.facts import ENDED, FIELDS, Facts, State, after, fold
 from lab.rental.provider import NotFound, RateLimited, Unreachable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lab.jobs import Job
     from lab.rental.agent_contract import Agent
@@ -72,23 +72,27 @@ class Rental:
     interrupted: Callable[[], bool] = lambda: False
     facts: Facts = field(default_factory=Facts)
     _anchor: tuple[float, float] = (0.0, 0.0)
-    _entered: dict[State, float] = field(default_factory=dict)
+    _entered: dict[tuple[State, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.facts = fold(self.journal.records())
         self._anchor = (self.clock.wall(), self.clock.monotonic())
 
-    def record(self, state: State, event: str, **data: object) -> None:
-        """Write what is about to happen, or has just become known; returns once it is on the disk."""
+    def record(self, state: State, event: str, detail: Mapping[str, object] | None = None, /, **data: object) -> None:
+        """Write what is about to happen, or has just become known; returns once it is on the disk.
+
+        `data` sets facts of the same name, `detail` is only for those who read the journal.
+        """
+        assert data.keys() <= FIELDS, data.keys() - FIELDS
         try:
-            record = self.journal.append(self.facts.records + 1, state, event, data)
+            record = self.journal.append(self.facts.records + 1, state, event, data, detail or {})
         except OSError as error:
             raise Unwritable(self, error) from error
         self.facts = after(self.facts, record)
 
-    def note(self, event: str, **data: object) -> None:
+    def note(self, event: str, detail: Mapping[str, object] | None = None, /, **data: object) -> None:
         """Write something that leaves the state as it is."""
-        self.record(self.facts.state, event, **data)
+        self.record(self.facts.state, event, detail, **data)
 
     def now(self) -> float:
         """Wall time, unless the wall clock was set back meanwhile: money is never counted too low."""
@@ -155,8 +159,8 @@ class Rental:
             attempt += 1
 
     def time_left(self, state: State, seconds: float) -> float:
-        """What is left of this command's time for one state, over every visit to it; a person's Ctrl-C shortens it."""
-        started = self._entered.setdefault(state, self.clock.monotonic())
+        """What is left of this command's time for a machine in one state, over all visits; Ctrl-C shortens it."""
+        started = self._entered.setdefault((state, self.facts.machine_id), self.clock.monotonic())
         allowed = min(seconds, HURRY_SECONDS) if self.interrupted() else seconds
         return started + allowed - self.clock.monotonic()
 

@@ -64,7 +64,7 @@ def _judge(rental: Rental, silence: Silence, poll: Poll) -> None:
     elif poll.job.phase != "running":
         finish(rental, poll.job.exit_code, _explained(poll.job))
     else:
-        _enforce(rental, silence, poll.uptime_seconds)
+        _enforce(rental, silence, poll.uptime_seconds, poll.job.seconds)
 
 
 def _explained(report: JobReport) -> str:
@@ -93,7 +93,7 @@ def elapsed(rental: Rental, uptime_seconds: float) -> float:
     return facts.billed_seconds + before + uptime_seconds
 
 
-def _enforce(rental: Rental, silence: Silence, uptime_seconds: float) -> None:
+def _enforce(rental: Rental, silence: Silence, uptime_seconds: float, job_seconds: float) -> None:
     """Ask the job to save when its time or its money is nearly over."""
     facts = rental.facts
     rate = facts.dollars_per_hour or 0.0
@@ -103,7 +103,7 @@ def _enforce(rental: Rental, silence: Silence, uptime_seconds: float) -> None:
         leave(rental, f"the cost ceiling of ${facts.max_dollars:.2f} was reached")
     elif facts.max_dollars and left <= reserve:
         ask_to_save(rental, silence, f"the cost ceiling of ${facts.max_dollars:.2f} is near")
-    elif rental.now() - facts.since > facts.seconds + MARGIN_SECONDS:
+    elif job_seconds > facts.seconds + MARGIN_SECONDS:
         ask_to_save(rental, silence, f"the limit of {facts.seconds:.0f} s was reached")
 
 
@@ -111,7 +111,7 @@ def ask_to_save(rental: Rental, silence: Silence, why: str) -> None:
     """Ask the worker, once a process, to finish its step, save and exit."""
     if silence.stop_asked:
         return
-    rental.note("asked the job to save and end", why=why)
+    rental.note("asked the job to save and end", {"why": why})
     rental.say(f"{why}: asking the job to save and end")
     try:
         rental.agent().stop_job(STOP_GRACE_SECONDS)

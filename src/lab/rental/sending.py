@@ -32,6 +32,7 @@ def send(rental: Rental) -> None:
     except AgentRefused as error:
         leave(rental, f"the machine refused the bundle: {error}")
         return
+    rental.check()
     rental.record(
         State.LAUNCHING,
         "start the job",

@@ -59,7 +59,13 @@ def again(rental: Rental, purpose: str) -> None:
     if rental.facts.state is not State.STOPPED:
         raise UsageError(f"{rental.run.id}: its machine is not stopped but: {rental.facts.state}.")
     wanted: Literal["run", "collect"] = "collect" if purpose == "collect" else "run"
+    facts = rental.facts
+    seconds = facts.seconds if wanted == "run" else 0.0
+    more = cost.spent(facts, rental.now()) + cost.most(facts.dollars_per_hour or 0.0, seconds, facts.ready_seconds)
     known: dict[str, object] = {"purpose": wanted, "reason": "", "attention": ""}
+    if more > facts.max_dollars:
+        rental.say(f"the ceiling of ${facts.max_dollars:.2f} is raised to ${more:.2f} for what was asked for now")
+        known["max_dollars"] = more
     if wanted == "run":
         known |= {"exited": False, "exit_code": None, "exit_reason": "", "verified": False, "keep": rental.options.keep}
     rental.record(State.STARTING, "start", **known)

@@ -80,7 +80,7 @@ class _Pursuit:
         except RateLimited as limited:
             self.rental.clock.sleep(min(limited.retry_after, AGAIN_SECONDS))
         except (NotFound, Conflict, Unreachable, UncertainOutcome) as error:
-            self.rental.note("stopping was not answered well", answer=error.message)
+            self.rental.note("stopping was not answered well", {"answer": error.message})
 
     def _second_way(self) -> None:
         try:
@@ -88,7 +88,7 @@ class _Pursuit:
         except NoSecondWay:
             return
         except ProviderError as error:
-            self.rental.note("the second way failed too", answer=error.message)
+            self.rental.note("the second way failed too", {"answer": error.message})
 
 
 def _let_it_save(rental: Rental) -> None:
@@ -134,7 +134,7 @@ def start(rental: Rental) -> None:
         except RateLimited as limited:
             rental.clock.sleep(limited.retry_after)
         except (NotFound, Conflict, Unreachable, UncertainOutcome) as error:
-            rental.note("starting was not answered well", answer=error.message)
+            rental.note("starting was not answered well", {"answer": error.message})
         if settle_start(rental) is not State.STOPPED:
             return
         rental.clock.sleep(GAP_SECONDS + rental.backoff(attempt))

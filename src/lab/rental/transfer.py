@@ -68,6 +68,7 @@ def _left(rental: Rental, until: float) -> float:
 class Collected:
     """What came of a download: nothing in `failures` means that every result is home."""
 
+    files: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     received_bytes: int = 0
@@ -84,6 +85,7 @@ def download(rental: Rental, agent: Agent, manifest: Manifest) -> Collected:
             _bring(errand, wanted, collected, pool)
     else:
         _bring(errand, wanted, collected, None)
+    collected.files = len(wanted)
     collected.received_bytes = errand.received_bytes
     return collected
 

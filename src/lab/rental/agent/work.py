@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from . import durable
@@ -32,6 +33,7 @@ class Work:
         self._ended = ended
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
         self._variables: dict[str, str] | None = None
 
     def set_variables(self, values: dict[str, str]) -> None:
@@ -106,7 +108,7 @@ class Work:
         records = self._places.run / "stages.jsonl"
         known["records_from"] = records.stat().st_size if records.exists() else 0
         durable.write(self._record, known)
-        self._process = self._spawn(code, plan)
+        self._process, self._began = self._spawn(code, plan), time.monotonic()
         threading.Thread(target=self._wait, args=(self._process, known), daemon=True).start()
         return self._report(known)
 
@@ -129,7 +131,8 @@ class Work:
         self._ended()
 
     def _report(self, known: dict[str, Any]) -> dict[str, Any]:
-        report = {"request_id": known["request_id"], "stage": None, "exit_code": None, "reason": ""}
+        seconds = time.monotonic() - self._began if self._process is not None else 0.0
+        report = {"request_id": known["request_id"], "stage": None, "exit_code": None, "reason": "", "seconds": seconds}
         started, exited = self._read_records(known["records_from"])
         if exited is not None:
             ending = {"stage": exited.get("stage"), "reason": exited.get("reason", "")}
