@@ -25,7 +25,7 @@ def write_pages(names: Sequence[str], publish: Path | None, *, index: bool, sett
     if publish is not None and runs:
         yield publish_runs(runs, settings.project / publish, _hidden(settings))
     elif len(runs) == 1:
-        yield write(runs[0])
+        yield write(runs[0], settings.store_folder)
     elif runs:
         yield _comparison(runs, settings)
     if index:
@@ -38,7 +38,7 @@ def _comparison(runs: Sequence[RunDirectory], settings: Settings) -> Path:
     from lab.report.page import comparison_page
     from lab.runs import records
 
-    page = comparison_page(compare([facts.read(run) for run in runs]))
+    page = comparison_page(compare([facts.read(run) for run in runs]), settings.store_folder)
     folder = settings.store_folder / "reports"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{'--'.join(run.id for run in runs[:4])}.html"

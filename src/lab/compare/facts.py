@@ -107,6 +107,13 @@ class _Reader:
             self.unreadable.append(path.name)
             return ()
 
+    def count(self, path: Path) -> int:
+        try:
+            with path.open("rb") as file:
+                return sum(1 for _ in file)
+        except OSError:
+            return 0
+
 
 def read(run: RunDirectory) -> RunFacts:
     """Read every record that the run has. Raises `LabError` only when its config cannot be read."""
@@ -130,7 +137,7 @@ def read(run: RunDirectory) -> RunFacts:
         artifacts=reader.lines(run.artifacts),
         steps=Steps.of(line for line in lines if line.get("kind") == "step"),
         evaluations=Evaluations.of(line for line in lines if line.get("kind") == "evaluation"),
-        torn=records.torn_lines(run.metrics),
+        torn=reader.count(run.metrics) - len(lines),
         unreadable=tuple(reader.unreadable),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ class Steps:
     """The steps that a run has written, in order; a step written twice counts once, as last written."""
 
     lines: tuple[Mapping[str, Any], ...]
+    _columns: dict[str, Numbers] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, lines: Iterable[Mapping[str, Any]]) -> Steps:
@@ -40,7 +41,9 @@ class Steps:
 
     def column(self, name: str) -> Numbers:
         """One value of every step as a number."""
-        return [_number(line.get(name)) for line in self.lines]
+        if name not in self._columns:
+            self._columns[name] = [_number(line.get(name)) for line in self.lines]
+        return self._columns[name]
 
     @cached_property
     def numbers(self) -> list[int]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LABEL = "within-run precision, not evidence of a difference"
 RESAMPLES = 1000
+MOST_BLOCKS = 500
+"""More make the interval no better: a long run gets longer blocks instead."""
 BLOCKS = 20
 """At least so many blocks must stay, or the bootstrap says too little to be shown."""
 
@@ -49,7 +51,7 @@ def rate_interval(amounts: Sequence[float], seconds: Sequence[float], seed: int 
     count = len(seconds)
     if count < 2 * BLOCKS or rate(amounts, seconds) is None:
         return None
-    length = block_length(seconds)
+    length = max(block_length(seconds), count // MOST_BLOCKS)
     blocks = count // length
     amount_of, seconds_of = (_block_sums(values, length) for values in (amounts, seconds))
     draw = random.Random(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from lab.compare import formats
@@ -60,12 +61,14 @@ class Chart:
         """True when there is at least one number to draw."""
         return any(math.isfinite(y) for series in self.series for y in series.y)
 
-    @property
+    @cached_property
     def gaps(self) -> list[float]:
         """Where a series has a value that is not a number."""
-        places = {x for one in self.series for x, y in zip(one.x, one.y, strict=True) if not math.isfinite(y)}
+        finite = math.isfinite
+        places = {x for one in self.series for x, y in zip(one.x, one.y, strict=True) if not finite(y)}
         return sorted(place for place in places if math.isfinite(place))
 
+    @cached_property
     def text(self) -> str:
         """What the chart shows, in a sentence for each series."""
         said = [self._said(one) for one in self.series if len(one.y)]

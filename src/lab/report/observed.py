@@ -15,10 +15,12 @@ from lab.report.training import memory_steps
 from lab.runs import records
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from lab.compare.facts import RunFacts
     from lab.report.blocks import Block
+    from lab.report.charts import Chart
 
 PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".webp": "image/webp"}
 LARGEST_PICTURE = 1_000_000
@@ -27,9 +29,9 @@ PROFILE, SNAPSHOT = "kernels", "peak"
 ROWS = 200
 
 
-def memory(run: RunFacts) -> Section:
+def memory(run: RunFacts, charts: Mapping[str, Chart]) -> Section:
     """Memory of every step, and the snapshot's peak by phase and by category."""
-    blocks: list[Block] = memory_steps(run)
+    blocks: list[Block] = memory_steps(charts)
     for record in _json_artifacts(run, "events"):
         peak = record.get("peak")
         if not isinstance(peak, dict):

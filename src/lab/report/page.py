@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from lab.compare import facts
-from lab.report import comparing, observed, surroundings, training, vega
+from lab.report import comparing, figures, observed, surroundings, training, vega
 from lab.report.blocks import Plot, Section
 from lab.runs import records
 
@@ -60,26 +60,22 @@ class Page:
         }
 
     @property
-    def runtime(self) -> str:
-        """The script that draws charts."""
-        return vega.runtime()
-
-    @property
     def version(self) -> str:
         """Which lab wrote the page."""
         from importlib.metadata import version
 
         return version("llm-training-lab")
 
-    def html(self) -> str:
-        """The page."""
-        return _template("base.html").render(page=self)
+    def html(self, store: Path | None = None) -> str:
+        """The page; `store` is where the script that draws charts is kept between calls."""
+        runtime = vega.runtime(store) if self.drawings else ""
+        return _template("base.html").render(page=self, runtime=runtime)
 
 
-def write(run: RunDirectory) -> Path:
-    """Write the run's report.html and return its path."""
+def write(run: RunDirectory, store: Path | None = None) -> Path:
+    """Write the run's report.html and return its path; with the project's `store`, the next page is written faster."""
     page = run_page(facts.read(run))
-    records.write_bytes(run.report, page.html().encode("utf-8", "backslashreplace"))
+    records.write_bytes(run.report, page.html(store).encode("utf-8", "backslashreplace"))
     return run.report
 
 
@@ -88,15 +84,16 @@ def run_page(run: RunFacts) -> Page:
     from lab.report.blocks import Numbers
     from lab.report.numbers import headline
 
+    charts = {chart.name: chart for chart in figures.of_run(run)}
     sections = (
         training.declared_change(run),
         training.trouble(run),
         Section("figures", "Key figures", [Numbers(headline(run))]),
-        training.loss(run),
-        training.speed(run),
-        observed.memory(run),
+        training.loss(run, charts),
+        training.speed(run, charts),
+        observed.memory(run, charts),
         observed.trace(run),
-        training.more(run),
+        training.more(charts),
         observed.artifacts(run),
         surroundings.data(run),
         surroundings.cost(run),
@@ -110,11 +107,11 @@ def run_page(run: RunFacts) -> Page:
     return Page(f"Run of experiment {run.name}", run.id, about, _badges(run), sections)
 
 
-def comparison_page(comparison: Comparison) -> str:
+def comparison_page(comparison: Comparison, store: Path | None = None) -> str:
     """The page of a comparison as HTML."""
     names = [run.name for run in comparison.runs]
     title = " and ".join(names if len(set(names)) == len(names) else [run.id for run in comparison.runs])
-    return Page("Comparison of runs", title, "", (), comparing.sections(comparison)).html()
+    return Page("Comparison of runs", title, "", (), comparing.sections(comparison)).html(store)
 
 
 def _badges(run: RunFacts) -> list[Badge]:

@@ -6,14 +6,17 @@ import math
 from typing import TYPE_CHECKING
 
 from lab.compare import formats
-from lab.report import figures, numbers
+from lab.report import numbers
 from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from lab.compare.facts import RunFacts
     from lab.report.blocks import Block
+    from lab.report.charts import Chart
+
+    Charts = Mapping[str, Chart]
 
 LOG_LINES = 30
 
@@ -42,7 +45,7 @@ def trouble(run: RunFacts) -> Section:
     return Section("trouble", "Before you read on" if run.status == "completed" else "What went wrong", blocks)
 
 
-def loss(run: RunFacts) -> Section:
+def loss(run: RunFacts, charts: Charts) -> Section:
     """Loss over tokens and over time."""
     rows = [
         (f"{step:,}", formats.quantity(at, "tokens"), formats.quantity(value, "nats/token"), _bits(bits))
@@ -56,30 +59,29 @@ def loss(run: RunFacts) -> Section:
     ]
     columns = ("step", "tokens", "validation loss", "bits per byte")
     table = Table("Evaluations", columns, rows, columns, folded=len(rows) > 12)
-    return Section("loss", "Loss", [*_plots(run, "loss", "loss-time"), *([table] if rows else [])])
+    return Section("loss", "Loss", [*_plots(charts, "loss", "loss-time"), *([table] if rows else [])])
 
 
-def speed(run: RunFacts) -> Section:
+def speed(run: RunFacts, charts: Charts) -> Section:
     """Step time, throughput and MFU with its formula."""
     if not len(run.steps):
         return Section("speed", "Speed")
-    return Section("speed", "Speed", [Numbers(numbers.speed(run)), *_plots(run, "step-time", "throughput")])
+    return Section("speed", "Speed", [Numbers(numbers.speed(run)), *_plots(charts, "step-time", "throughput")])
 
 
-def more(run: RunFacts) -> Section:
+def more(charts: Charts) -> Section:
     """Gradient norm, and whatever this run's loop added to its lines."""
-    names = [chart.name for chart in figures.of_run(run) if chart.name.startswith(("gradient", "value-"))]
-    return Section("values", "More values", _plots(run, *names))
+    names = [name for name in charts if name.startswith(("gradient", "value-"))]
+    return Section("values", "More values", _plots(charts, *names))
 
 
-def memory_steps(run: RunFacts) -> list[Block]:
+def memory_steps(charts: Charts) -> list[Block]:
     """Memory of every step."""
-    return _plots(run, "memory-steps")
+    return _plots(charts, "memory-steps")
 
 
-def _plots(run: RunFacts, *names: str) -> list[Block]:
-    by_name = {chart.name: chart for chart in figures.of_run(run)}
-    return [Plot(by_name[name]) for name in names if name in by_name]
+def _plots(charts: Charts, *names: str) -> list[Block]:
+    return [Plot(charts[name]) for name in names if name in charts]
 
 
 def _change(change: dict[str, object]) -> tuple[str, str, str]:

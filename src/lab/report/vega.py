@@ -5,16 +5,18 @@ Colours are the page's own variables, so that a chart follows light, dark and pa
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from lab.report.charts import thinned
+from lab.runs import records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from lab.report.charts import Chart, Series
 
@@ -49,9 +51,21 @@ def draw(chart: Chart) -> Drawing:
     return Drawing(_scalable(picture), compiled, bin_size)
 
 
+def runtime(store: Path | None = None) -> str:
+    """The part of Vega that the page needs, as one script without any address; bundled once a version in `store`."""
+    version = metadata.version("vl-convert-python")
+    kept = store / "report" / f"vega-{version}.js" if store else None
+    if kept is not None and kept.is_file():
+        return kept.read_text(encoding="utf-8")
+    script = _bundled()
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        records.write_bytes(kept, script.encode())
+    return script
+
+
 @cache
-def runtime() -> str:
-    """The part of Vega that the page needs, as one script without any address."""
+def _bundled() -> str:
     import vl_convert
 
     script: str = vl_convert.javascript_bundle(RUNTIME)
@@ -247,8 +261,3 @@ def _config() -> Spec:
 def _scalable(picture: str) -> str:
     """Let the page decide the width: the drawing keeps its proportions."""
     return picture.replace("<svg ", '<svg role="presentation" focusable="false" ', 1)
-
-
-def size_of(drawings: Sequence[Drawing]) -> int:
-    """Bytes that the drawings add to a page."""
-    return sum(len(one.picture) + len(json.dumps(one.spec)) for one in drawings)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from report_browser import Chromium, Opened, chromium
+from sample_runs import write
+
+from lab.compare import facts
+from lab.compare.comparison import compare
+from lab.report import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.browser
+OTHER = "sample-20261201-0916-bbbb"
+TICKS = "svg.marks .role-axis-label text"
+
+
+def changed_from(ticks: list[str], chart: Any) -> list[str]:
+    """The labels of the axes as soon as they are others than `ticks`."""
+    for _ in range(200):
+        now = chart.locator(TICKS).all_inner_texts()
+        if now != ticks:
+            return now
+    raise AssertionError("the axes stayed as they were")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    runs = tmp_path_factory.mktemp("project") / ".runs"
+    whole = write(runs, steps=60, observed=frozenset({21, 22}), overrides=("attention=flex",), dollars=0.4)
+    other = write(runs, id=OTHER, steps=60, nan_steps=frozenset({30, 31}), description="<b>x</b>")
+    comparison = runs / "comparison.html"
+    comparison.write_text(page.comparison_page(compare([facts.read(whole), facts.read(other)])), encoding="utf-8")
+    return {"run": page.write(whole), "broken": page.write(other), "comparison": comparison}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def run(browser: Chromium, pages: dict[str, Path]) -> Iterator[Opened]:
+    with browser.open(pages["run"]) as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("name", ["run", "broken", "comparison"])
+def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
+    name: str, width: int, scheme: str, pages: dict[str, Path], browser: Chromium
+) -> None:
+    with browser.open(pages[name], width, scheme) as found:
+        assert found.complaints == []
+        assert found.requests == [pages[name].as_uri()]
+        assert found.width_of_content() == width
+
+
+def test_every_section_has_a_heading_that_can_be_seen(run: Opened) -> None:
+    sections = run.page.locator("main section")
+
+    assert sections.count() >= 12
+    for place in range(sections.count()):
+        assert sections.nth(place).locator("h2").is_visible()
+
+
+def test_every_link_of_the_contents_leads_somewhere(run: Opened) -> None:
+    targets = run.page.eval_on_selector_all("nav a", "links => links.map(a => a.getAttribute('href'))")
+
+    assert len(targets) >= 12
+    assert all(run.page.locator(target).count() == 1 for target in targets)
+
+
+def test_arrow_keys_read_values_and_plus_looks_closer(run: Opened) -> None:
+    chart, reading = run.page.locator("[data-chart=loss]"), run.page.locator("#loss-reading")
+    chart.focus()
+
+    run.page.keyboard.press("ArrowRight")
+    first = reading.inner_text()
+    run.page.keyboard.press("ArrowRight")
+    second = reading.inner_text()
+    before = chart.locator(TICKS).all_inner_texts()
+    run.page.keyboard.press("+")
+    closer = changed_from(before, chart)
+    run.page.keyboard.press("0")
+    whole = changed_from(closer, chart)
+
+    assert first.startswith("tokens 0")
+    assert "evaluation 10" in first
+    assert second.startswith("tokens 1,000")
+    assert whole == before
+
+
+def test_the_pointer_reads_values_too(run: Opened) -> None:
+    run.page.locator("[data-chart=step-time]").hover()
+
+    assert run.page.locator("#step-time-reading").inner_text().startswith("step ")
+
+
+def test_a_value_that_is_not_a_number_is_read_as_that(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["broken"]) as found:
+        found.page.locator("[data-chart=gradient-norm]").focus()
+        for _ in range(30):
+            found.page.keyboard.press("ArrowRight")
+
+        assert found.page.locator("#gradient-norm-reading").inner_text().endswith("not a number")
+
+
+def test_text_is_dark_on_light_and_light_on_dark(pages: dict[str, Path], browser: Chromium) -> None:
+    script = "getComputedStyle(document.body).backgroundColor"
+    with browser.open(pages["run"], scheme="light") as light:
+        assert light.page.evaluate(script) == "rgb(253, 252, 250)"
+    with browser.open(pages["run"], scheme="dark") as dark:
+        assert dark.page.evaluate(script) == "rgb(22, 23, 26)"
+
+
+def test_without_scripts_the_pictures_are_there(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["run"], scripts=False) as found:
+        assert found.page.locator("[data-chart] svg").count() >= 5
+        assert found.page.locator("[data-chart] svg").first.is_visible()
+
+
+def test_paper_gets_everything_that_is_folded(run: Opened) -> None:
+    run.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+    assert run.page.locator("details:not([open])").count() == 0
+
+
+def test_colours_have_the_contrast_that_reading_needs(pages: dict[str, Path], browser: Chromium) -> None:
+    for scheme in ("light", "dark"):
+        with browser.open(pages["run"], scheme=scheme) as found:
+            ratios = found.page.evaluate(CONTRAST)
+            assert min(ratios["text"].values()) >= 4.5, ratios
+            assert min(ratios["lines"].values()) >= 3, ratios
+
+
+CONTRAST = """() => {
+  const style = getComputedStyle(document.documentElement);
+  const light = (name) => {
+    const hex = style.getPropertyValue(name).trim().slice(1).replace(/^(.)(.)(.)$/, "$1$1$2$2$3$3");
+    const parts = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const ratio = (name) => {
+    const [low, high] = [light(name), light("--paper")].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const of = (names) => Object.fromEntries(names.map((name) => [name, ratio(name)]));
+  return {
+    text: of(["--ink", "--soft", "--accent", "--good", "--bad", "--open"]),
+    lines: of([0, 1, 2, 3, 4, 5].map((place) => `--series-${place}`)),
+  };
+}"""

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from sample_runs import CPU, edit, write
+
+from lab.compare import facts
+from lab.compare.comparison import compare
+from lab.report import page
+from lab.report.charts import Chart, Series, thinned
+from lab.runs import records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.runs.directory import RunDirectory
+
+HOSTILE = '</script><script>document.title="X"</script>'
+LOADING = re.compile(r"""(?:src|href|action|poster|data)\s*=\s*["']?(?!data:|#)|url\(|@import|fetch\(|XMLHttpRequest""")
+
+
+class Outline(HTMLParser):
+    """What stands outside scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._silent = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._silent += tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def written(run: RunDirectory) -> Outline:
+    return Outline(page.write(run).read_text(encoding="utf-8"))
+
+
+def headings(outline: Outline) -> list[str]:
+    return [attributes["id"] for tag, attributes in outline.tags if tag == "section"]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / ".runs"
+
+
+def test_the_declared_change_stands_first(runs: Path) -> None:
+    outline = written(write(runs, overrides=("attention=flex",)))
+
+    assert headings(outline)[0] == "declared"
+    assert "attention.name sdpa flex" in outline.text
+
+
+def test_a_whole_run_has_every_section_that_its_records_allow(runs: Path) -> None:
+    outline = written(write(runs, dollars=0.4))
+
+    expected = "declared figures loss speed memory values data cost stages environment provenance experiment files"
+    assert headings(outline) == expected.split()
+
+
+@pytest.mark.parametrize("stage", ["preflight", "prepare", "train"])
+def test_a_run_that_failed_says_first_why_with_the_end_of_its_log(stage: str, runs: Path) -> None:
+    outline = written(write(runs, status="failed", failed_stage=stage))
+
+    assert headings(outline)[1] == "trouble"
+    assert f"This run failed in stage {stage} with exit code 1" in outline.text
+    assert f"{stage} said this" in outline.text
+
+
+def test_a_run_that_has_only_its_config_still_has_a_page(runs: Path) -> None:
+    run = write(runs, status="failed", failed_stage="preflight")
+    for path in run.path.iterdir():
+        if path.is_file() and path != run.config:
+            path.unlink()
+
+    outline = written(run)
+
+    assert "unknown" in outline.text
+    assert "figures" in headings(outline)
+
+
+def test_torn_and_resumed_runs_say_so_before_any_figure(runs: Path) -> None:
+    run = write(runs, attempt=2, torn=1, rebuilt=True)
+    run.environment.write_text("{torn", encoding="utf-8")
+
+    text = written(run).text
+
+    assert "1 torn lines of metrics.jsonl are left out." in text
+    assert "Resumed: this is attempt 2" in text
+    assert "Unreadable, shown as absent: environment.json." in text
+    assert "it was rebuilt from the metrics" in text
+
+
+def test_nan_is_said_marked_and_never_written_into_json(runs: Path) -> None:
+    run = write(runs, nan_steps=frozenset({3}))
+
+    outline = written(run)
+
+    html = run.report.read_text(encoding="utf-8")
+    assert "The loss is not a number in 1 steps, first in step 3." in outline.text
+    assert "A dotted line with a cross marks a value that is not a number." in outline.text
+    specs = re.search(r'<script type="application/json" id="charts">(.*?)</script>', html, re.DOTALL)
+    assert specs is not None
+    json.loads(specs[1], parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_every_json_record_of_a_run_with_nan_is_strict(runs: Path) -> None:
+    run = write(runs, nan_steps=frozenset(range(1, 21)))
+    page.write(run)
+
+    for path in run.path.rglob("*.json"):
+        json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.mark.parametrize("changes", [{"steps": 1, "warmup": 0}, {"nan_steps": frozenset(range(1, 21))}])
+def test_runs_of_one_step_or_of_nothing_but_nan_have_a_page(changes: dict, runs: Path) -> None:
+    outline = written(write(runs, **changes))
+
+    assert "loss" in headings(outline)
+
+
+def test_a_hostile_name_is_shown_literally(runs: Path) -> None:
+    run = write(runs, description=HOSTILE)
+    edit(run.config, experiment__name=HOSTILE)
+    edit(run.environment, device__name=HOSTILE)
+
+    outline = written(run)
+
+    html = run.report.read_text(encoding="utf-8")
+    assert HOSTILE not in html
+    assert HOSTILE in outline.text
+    assert len([tag for tag, _ in outline.tags if tag == "script"]) == 3
+
+
+def test_a_hostile_metric_name_stays_inside_its_data(runs: Path) -> None:
+    run = write(runs)
+    run.metrics.write_text(run.metrics.read_text().replace('"flops"', json.dumps(HOSTILE)))
+
+    outline = written(run)
+
+    assert HOSTILE not in run.report.read_text(encoding="utf-8")
+    assert HOSTILE in outline.text
+
+
+def test_a_page_loads_nothing(runs: Path) -> None:
+    outline = written(write(runs))
+
+    assert not [tag for tag, _ in outline.tags if tag in ("link", "iframe", "object", "embed", "base", "form", "video")]
+    for tag, attributes in outline.tags:
+        for name in ("src", "href", "action", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
+    policy = next(a["content"] for tag, a in outline.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_every_chart_has_a_text_that_says_the_same(runs: Path) -> None:
+    outline = written(write(runs))
+
+    labels = [attributes["aria-label"] for _, attributes in outline.tags if "data-chart" in attributes]
+    assert len(labels) >= 5
+    assert any("training: 9." in label and "lowest" in label for label in labels)
+
+
+def test_every_figure_says_how_it_is_known(runs: Path) -> None:
+    outline = written(write(runs, device=CPU, peak=None))
+
+    known = [a["class"] for tag, a in outline.tags if tag == "span" and str(a.get("class")).startswith("known")]
+    figures = [a for tag, a in outline.tags if tag == "span" and str(a.get("class")).startswith("value")]
+    assert len(known) == len(figures)
+    assert {"known measured", "known derived", "known unknown", "known declared"} == set(known)
+    assert "no peak is known for Test CPU" in outline.text
+
+
+def test_a_hundred_thousand_steps_stay_a_small_page_that_loses_no_extreme(runs: Path) -> None:
+    run = write(runs, steps=100_000, warmup=10, every=10_000)
+
+    path = page.write(run)
+
+    assert path.stat().st_size < 5 * 2**20
+    assert "Drawn as the lowest and highest of every 167 values." in Outline(path.read_text(encoding="utf-8")).text
+
+
+def test_thinning_keeps_every_extreme_and_a_mark_of_what_is_no_number() -> None:
+    y = [0.0] * 10_000
+    y[1234], y[8765], y[5000] = 9.0, -9.0, float("nan")
+
+    kept_x, kept_y, size = thinned([float(x) for x in range(10_000)], y, 200)
+
+    assert size == 100
+    assert len(kept_x) <= 201
+    assert (kept_y[kept_x.index(1234.0)], kept_y[kept_x.index(8765.0)]) == (9.0, -9.0)
+    assert 5000.0 in kept_x
+
+
+def test_a_chart_tells_its_gaps_and_its_range() -> None:
+    chart = Chart("c", "Loss", "step", "loss", (Series("a", [1.0, 2.0, 3.0], [4.0, float("nan"), 2.0]),))
+
+    assert (
+        chart.text
+        == "Loss. a: 4 at 1 step to 2 at 3 step; lowest 2, highest 4, 2 values. 1 place is not a number and left open."
+    )
+
+
+def test_files_are_listed_with_hashes_and_links_are_not_followed(runs: Path, tmp_path: Path) -> None:
+    run = write(runs)
+    (tmp_path / "elsewhere.txt").write_text("private", encoding="utf-8")
+    (run.logs / "link.log").symlink_to(tmp_path / "elsewhere.txt")
+
+    text = written(run).text
+
+    assert "logs/link.log - a link, not followed" in text
+    assert records.read_json(run.config) is not None
+
+
+def test_an_artifact_that_is_gone_or_points_outside_is_said_and_not_read(runs: Path, tmp_path: Path) -> None:
+    run = write(runs)
+    (tmp_path / "secret.json").write_text('{"secret": 1}', encoding="utf-8")
+    for path in ("gone.png", "../../secret.json", str(tmp_path / "secret.json")):
+        records.append_line(run.artifacts, {"path": path, "kind": "figure", "title": "A picture"})
+
+    outline = written(run)
+
+    assert outline.text.count("is not there.") == 3
+    assert "artifacts" in headings(outline)
+
+
+def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
+    run = write(runs)
+    profile = {"busy_share": 0.8, "busy_reason": "of the steps", "operators": [], "gaps": []}
+    kernels = [{"name": "gemm_kernel", "calls": 3, "seconds": 0.4, "share": 0.6}]
+    records.write_json(run.path / "profile.json", {**profile, "kernels": kernels})
+    peak = {"bytes": 2**30, "phase": "backward", "by_category": {"weights": 2**29}, "by_phase": {"forward": 2**28}}
+    records.write_json(run.path / "memory-events.json", {"step": 4, "events": [], "peak": peak})
+    for name in ("profile.json", "memory-events.json"):
+        records.append_line(run.artifacts, {"path": name, "kind": "json", "title": name})
+
+    outline = written(run)
+
+    assert "gemm_kernel" in outline.text
+    assert "80.00 %" in outline.text
+    assert "Snapshot of step 4: peak 1.00 GiB." in outline.text
+    assert "512.00 MiB" in outline.text
+
+
+def test_a_comparison_page_says_its_verdicts_before_its_figures(runs: Path) -> None:
+    a, b = write(runs), write(runs, id="sample-20261201-0916-bbbb", scope="other")
+
+    outline = Outline(page.comparison_page(compare([facts.read(a), facts.read(b)])))
+
+    assert headings(outline)[:5] == ["runs", "verdict", "differences", "checks", "figures"]
+    assert "speed not comparable measurement scope" in outline.text
