@@ -88,7 +88,7 @@ class UnequalMicroBatches:
             if len(self.history) == self.last_step:
                 self.publish()
             yield Step(
-                loss=loss_sum,
+                loss=loss_sum / self.targets,
                 targets=self.targets,
                 gradient_norm=norm,
                 tokens=self.targets,

@@ -45,7 +45,7 @@ class Step:
     """One optimizer update. The two tensors stay on the device until the worker reads them a step later."""
 
     loss: Tensor
-    """FP32 scalar: the step's summed cross-entropy over `targets`."""
+    """FP32 scalar: mean cross-entropy (nats) a target, the whole step's sum divided once by its `targets`."""
     targets: int
     """Targets that counted in the loss, over all micro-batches."""
     gradient_norm: Tensor | None = None
