@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from lab.contracts import Quote, Receipt
+
 
 class ScaledClock:
     """A rental's clock that lives in a simulator's time: `factor` of its seconds pass in each real one."""
@@ -79,3 +81,80 @@ class TokenDocuments:
 
         self.lengths = np.array([len(document) for document in documents], dtype=np.int64)
         self.tokens = np.array([token for document in documents for token in document], dtype=np.uint32)
+
+
+class ScriptedBackend:
+    """A backend that plays one `JobState` after the other, and writes what a job would have written meanwhile.
+
+    `script` holds (state, action) pairs: `action(run)` is called when the state is first asked for. Every call is
+    noted by name in `calls`.
+    """
+
+    def __init__(self, *script, refuses=None):
+        self.script, self.refuses = list(script), refuses
+        self.calls = []
+        self.run = self.job = None
+
+    def quote(self, job):
+        return Quote("a scripted machine")
+
+    def submit(self, job, run):
+        self.calls.append("submit")
+        self.job, self.run = job, run
+        if self.refuses is not None:
+            raise self.refuses
+        return Receipt("scripted", run.id, "handle-1")
+
+    def state(self, receipt):
+        state, action = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if action is not None:
+            action(self.run)
+        return state
+
+    def records(self, receipt, run):
+        pass
+
+    def fetch(self, receipt, run):
+        self.calls.append("fetch")
+        return []
+
+    def stop(self, receipt):
+        self.calls.append("stop")
+
+    def delete(self, receipt):
+        self.calls.append("delete")
+
+
+class RecordingView:
+    """Keeps what a run would have shown."""
+
+    def __init__(self):
+        self.stages, self.metrics, self.notices, self.closed = [], [], [], False
+
+    def stage(self, line):
+        self.stages.append(line)
+
+    def metric(self, line):
+        self.metrics.append(line)
+
+    def notice(self, text):
+        self.notices.append(text)
+
+    def tick(self):
+        pass
+
+    def close(self):
+        self.closed = True
+
+
+class NoTrackers:
+    """Stands for the trackers of a run that has none."""
+
+    def start(self):
+        pass
+
+    def tend(self):
+        pass
+
+    def finish(self):
+        pass

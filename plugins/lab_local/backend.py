@@ -43,6 +43,8 @@ class LocalBackend:
 
     def submit(self, job: Job, run: RunDirectory) -> Receipt:
         """Unpack the code, then start the stage runner, which records itself before this returns."""
+        if is_held(run.stages):
+            raise LabError(f"{run.id}: another stage runner is at work on this run", "Wait until it has ended.")
         store = read_settings().store_folder
         code = archive.code_folder(run.bundle, job.bundle_sha256, store)
         places = {PYTHON: sys.executable, RUN: str(run.path), CODE: str(code), STORE: str(store)}

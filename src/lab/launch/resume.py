@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from lab.contracts import JobState
 from lab.errors import LabError, Refused, UsageError
 from lab.experiment import COMPUTING_KEYS, Experiment, PartChoice, flat, load
 from lab.jobs import bundle
-from lab.launch import recording
+from lab.launch import collect, recording
 from lab.launch.plan import job_of, plugin_records
 from lab.launch.variables import export, variables
 from lab.runs import attempts, records
 from lab.runs.status import status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from lab.contracts import Backend
+    from lab.contracts.backend import JobPhase
     from lab.jobs import Job
     from lab.plugins import Plugins
     from lab.runs.directory import RunDirectory
     from lab.runs.records import Record
+    from lab.runs.status import Status
     from lab.settings import Settings
 
 AS_RECORDED = "To go on exactly as recorded, with the experiment and the code kept in the run: --as-recorded"
@@ -42,7 +46,8 @@ class Resumption:
     config: Record
     job: Job
     backend: Backend
-    previous: int
+    before: Status
+    """How the previous attempt ended."""
     from_checkpoint: bool
 
 
@@ -58,17 +63,21 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
         raise UsageError(f"{run.id} is still running.", f"Look at it with: lab runs show {run.id}")
     config = _read(run.config)
     provenance = _read(run.provenance)
-    experiment = Experiment.model_validate(config["experiment"])
+    experiment = recorded_experiment(run, config)
     if not as_recorded:
         differences = [
             *_changed_code(settings, provenance),
+            *_changed_plugins(provenance, plugins, experiment),
             *_changed_experiment(config, experiment, settings, plugins),
         ]
         if differences:
             raise Refused(_told(run, differences), AS_RECORDED)
         experiment = _current(config, settings, plugins)
     known = variables(settings)
-    job = job_of(experiment, plugins, str(provenance["bundle_sha256"]), known)
+    bundle_sha256 = provenance.get("bundle_sha256")
+    if not isinstance(bundle_sha256, str):
+        raise LabError(f"{run.provenance}: does not say which bundle ran.", "Start anew with: lab run")
+    job = job_of(experiment, plugins, bundle_sha256, known)
     export(job.forwarded, known)
     return Resumption(
         run=run,
@@ -76,14 +85,18 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
         config={**config, "experiment": experiment.model_dump(mode="json")},
         job=replace(job, run_id=run.id, attempt=before.attempt + 1),
         backend=plugins.build("backend", _backend(config)),
-        previous=before.attempt,
+        before=before,
         from_checkpoint=run.checkpoint.is_file(),
     )
 
 
 def begin(resumption: Resumption) -> None:
     """Put the figures of the previous attempt aside and open the next one; without a checkpoint it starts over."""
-    run, previous = resumption.run, resumption.previous
+    run, before, previous = resumption.run, resumption.before, resumption.before.attempt
+    run.attempts.mkdir(exist_ok=True)
+    if not before.recorded:  # whoever should have written how it ended was killed
+        phase: JobPhase = "lost" if before.word == "lost" else "finished"
+        collect.settle(run, JobState(phase, before.stage, before.exit_code, before.reason), previous)
     attempts.put_aside(run, previous)
     if not resumption.from_checkpoint:
         attempts.rewind_metrics(run, previous, step=-1)
@@ -105,7 +118,9 @@ def recorded_experiment(run: RunDirectory, config: Record) -> Experiment:
 
 def _backend(config: Record) -> PartChoice:
     options = config.get("backend_options")
-    return PartChoice.model_validate({**(options if isinstance(options, dict) else {}), "name": config.get("backend")})
+    return PartChoice.model_validate(
+        {**(options if isinstance(options, dict) else {}), "name": str(config.get("backend"))}
+    )
 
 
 def _read(path: Path) -> Record:
@@ -140,12 +155,18 @@ def _changed_experiment(config: Record, recorded: Experiment, settings: Settings
 
 def _changed_code(settings: Settings, provenance: Record) -> Iterator[str]:
     recorded = provenance.get("files")
-    old = {path: sha for path, sha in (recorded or {}).items() if path.startswith(CODE)}
-    new = {path: sha for path, sha in bundle.collect(settings.project).hashes.items() if path.startswith(CODE)}
+    old = {path: sha for path, sha in recorded.items() if path.startswith(CODE)} if isinstance(recorded, dict) else {}
+    new = {
+        path: sha for path, sha in bundle.collect(settings.project, sys.maxsize).hashes.items() if path.startswith(CODE)
+    }
     for path in sorted({*old, *new}):
         if old.get(path) != new.get(path):
             what = "changed" if path in old and path in new else "is new" if path in new else "is gone"
             yield f"code: {path} {what}"
+
+
+def _of_code(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: sha256 for path, sha256 in files.items() if path.startswith(CODE)}
 
 
 def _changed_plugins(provenance: Record, plugins: Plugins, experiment: Experiment) -> Iterator[str]:

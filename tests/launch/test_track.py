@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lab.experiment import Experiment
+from lab.launch import track
+from lab.launch.track import Trackers, wanted
+from lab.plugins import Plugins
+from lab.runs import records
+from lab.runs.directory import RunDirectory
+
+STAGES = {"name": "x", "stages": [{"name": "a", "run": ["true"]}]}
+
+
+class Tracker:
+    """Stands for the command that mirrors a run: any Python text."""
+
+    def __init__(self, monkeypatch, text):
+        self.started = []
+        popen = subprocess.Popen
+
+        def start(command, **more):
+            self.started.append((command, more))
+            return popen([sys.executable, "-I", "-S", "-c", text], **more)
+
+        monkeypatch.setattr(track.subprocess, "Popen", start)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create(tmp_path, "smoke")
+
+
+def follow(run, patience_seconds=20.0, variables=None):
+    told = []
+    trackers = Trackers(run, ("mlflow",), told.append, variables or {})
+    trackers.start()
+    trackers.finish(patience_seconds)
+    trackers.tend()
+    return trackers, told
+
+
+def test_a_tracker_that_succeeds_leaves_its_link(run, monkeypatch):
+    tracker = Tracker(monkeypatch, 'print(\'{"link": "http://x"}\')')
+
+    trackers, told = follow(run)
+
+    assert trackers.links == {"mlflow": "http://x"}
+    assert told == []
+    assert next(records.read_lines(run.tracking))["synced"]
+    command, options = tracker.started[0]
+    assert command[1:] == ["-m", "lab", "runs", "track", str(run.path), "--to", "mlflow", "--live", "--json"]
+    assert options["start_new_session"]
+
+
+def test_a_tracker_that_fails_is_told_once_with_the_reason_and_the_way_to_repeat_it(run, monkeypatch):
+    Tracker(monkeypatch, "import sys; print('noise', file=sys.stderr); sys.exit('Error: the server said no')")
+
+    _, told = follow(run)
+
+    assert told == [
+        f"mlflow: the server said no (the run is complete without it; later: lab runs track {run.id} --to mlflow)"
+    ]
+    assert next(records.read_lines(run.tracking)) | {"synced": False} == next(records.read_lines(run.tracking))
+
+
+def test_a_tracker_that_takes_too_long_is_ended(run, monkeypatch):
+    Tracker(monkeypatch, "import time; time.sleep(1000)")
+
+    _, told = follow(run, patience_seconds=0.05)
+
+    assert "took longer than 0.05 s" in told[0]
+
+
+def test_a_secret_in_what_a_tracker_says_is_covered(run, monkeypatch):
+    Tracker(monkeypatch, "import os, sys; sys.exit('Error: bad key ' + os.environ['WANDB_API_KEY'])")
+
+    _, told = follow(run, variables={"WANDB_API_KEY": "planted-value"})
+
+    assert "bad key [hidden]" in told[0]
+    assert b"planted" not in run.tracking.read_bytes()
+
+
+def test_a_tracker_that_cannot_be_started_harms_nothing(run, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(track.subprocess, "Popen", refuse)
+
+    _, told = follow(run)
+
+    assert "Cannot allocate memory" in told[0]
+
+
+PLUGIN = """
+from lab import Part, hookimpl
+
+@hookimpl
+def trackers():
+    return [Part("mirror", target="lab_mirror:Mirror"), Part("needy", target="lab_mirror:Mirror", extra="needy")]
+"""
+
+
+@pytest.fixture
+def plugins(install_plugin, monkeypatch):
+    install_plugin("mirror", PLUGIN)
+    monkeypatch.setattr(track, "DEFAULT", ("mirror",))
+    return Plugins()
+
+
+@pytest.mark.parametrize(
+    ("trackers", "names"),
+    [
+        ({}, ("mirror",)),
+        ({"mirror": False}, ()),
+        ({"mirror": {"where": "worker"}}, ()),
+        ({"mirror": True}, ("mirror",)),
+    ],
+)  # fmt: skip
+def test_the_default_tracker_is_on_unless_the_experiment_says_no(plugins, trackers, names):
+    assert wanted(Experiment.model_validate({**STAGES, "trackers": trackers}), plugins, pytest.fail) == names
+
+
+def test_a_default_tracker_that_is_not_installed_is_passed_over_in_silence(plugins, monkeypatch):
+    monkeypatch.setattr(track, "DEFAULT", ("unheard-of",))
+
+    assert wanted(Experiment.model_validate(STAGES), plugins, pytest.fail) == ()
+
+
+def test_a_tracker_whose_library_is_missing_is_told(plugins, monkeypatch):
+    monkeypatch.setattr(track.needs, "missing", lambda plugin, part: ("mirrorlib",) if part.extra else ())
+    told = []
+
+    names = wanted(Experiment.model_validate({**STAGES, "trackers": {"needy": {}}}), plugins, told.append)
+
+    assert names == ("mirror",)
+    assert told == ["needy: not mirrored, mirrorlib is not installed"]
