@@ -96,6 +96,12 @@ def test_options_without_a_name_go_to_the_part_of_the_base(folder):
     assert load("child", folder).experiment.attention.model_dump() == {"name": "flash-varlen", "provider": "fa4"}
 
 
+def test_a_part_that_is_named_anew_takes_none_of_the_old_options(folder):
+    write(folder, "child", 'extends = "base"\nattention = { name = "flex", block = 64 }\n')
+
+    assert load("child", folder).experiment.attention.model_dump() == {"name": "flex", "block": 64}
+
+
 def test_options_can_join_a_part_that_was_only_named(folder):
     write(folder, "named", 'extends = "base"\nattention = "flex"\n')
     write(folder, "child", 'extends = "named"\nattention.block = 64\n')
