@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 INITIAL_DEVIATION = 0.02
 
 
-class Linear(nn.Linear):
+class Linear(nn.Module):
     """A product without bias, at the precision that the experiment asks for."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__(inputs, outputs, bias=False)
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """(T, inputs) -> (T, outputs)."""
-        return linear(input, self.weight)
+        return linear(x, self.weight)
 
 
 class Block(nn.Module):
@@ -64,15 +65,17 @@ class Decoder(nn.Module):
         super().__init__()
         self.residual: torch.dtype | None = None
         """What the stream between the blocks is kept in; None leaves it as the embeddings are."""
-        self.token_embedding = nn.Embedding(vocabulary, width)
-        self.position_embedding = nn.Embedding(context, width)
+        # Weights are drawn by `initialise`, so none are drawn here.
+        self.token_embedding = nn.Embedding.from_pretrained(torch.empty(vocabulary, width), freeze=False)
+        self.position_embedding = nn.Embedding.from_pretrained(torch.empty(context, width), freeze=False)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.final_norm = nn.LayerNorm(width)
 
     @property
     def head(self) -> Tensor:
         """(V, d): tied to the token embedding."""
-        return self.token_embedding.weight
+        weight: Tensor = self.token_embedding.weight
+        return weight
 
     def hidden(self, tokens: Tensor, positions: Tensor, attention: Attention, plan: Plan) -> Tensor:
         """(T,) tokens and their positions within their segment -> (T, d), ready for the head."""
@@ -92,9 +95,7 @@ class Decoder(nn.Module):
 
 def build(model: Model, train: Train, *, vocabulary: int, context: int, seed: int, device: torch.device) -> Decoder:
     """The decoder of an experiment with its initial weights: the seed gives the same ones on every device."""
-    with torch.device("meta"):
-        decoder = Decoder(model.layers, model.width, model.heads, vocabulary, context)
-    decoder.to_empty(device="cpu")
+    decoder = Decoder(model.layers, model.width, model.heads, vocabulary, context)
     initialise(decoder, seed)
     decoder.to(device)
     decoder.residual = torch.bfloat16 if train.residual == "bf16" else None

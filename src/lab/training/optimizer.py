@@ -74,13 +74,19 @@ def scale_gradients(parameters: list[nn.Parameter], factor: float) -> None:
 def step_if_finite(optimizer: AdamW, step: int, loss: Tensor, norm: Tensor) -> None:
     """Update the weights, unless the loss or the gradients' norm is not finite: then no weight and no moment changes.
 
-    Where the fused kernel can be told on the device, nothing waits for it, and the worker stops the run when it reads
-    the step. Elsewhere the two numbers are read here, once a step. Raises `LabError` naming the step.
+    A fused kernel on a GPU is told there, so that nothing waits for it, and the worker stops the run when it reads the
+    step. Elsewhere the two numbers are read here, once a step. Raises `LabError` naming the step.
     """
     if loss.is_cuda and optimizer.defaults["fused"]:
-        optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()  # type: ignore[attr-defined]
+        step_unless_told(optimizer, loss, norm)
     else:
         check_finite(step, float(loss), float(norm))
+        optimizer.step()
+
+
+def step_unless_told(optimizer: AdamW, loss: Tensor, norm: Tensor) -> None:
+    """Let the fused kernel itself see whether both numbers are finite, and withhold the update when one is not."""
+    optimizer.found_inf = 1.0 - (loss.isfinite() & norm.isfinite()).float()  # type: ignore[attr-defined]
     optimizer.step()
 
 
