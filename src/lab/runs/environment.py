@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import platform
@@ -57,7 +58,7 @@ def machine(variables: Mapping[str, str] | None = None) -> dict[str, object]:
 
 def imported_packages() -> dict[str, str]:
     """The distributions that are imported in this process, each at the version that was really imported."""
-    owners = importlib.metadata.packages_distributions()
+    owners = _owners()
     found: dict[str, str] = {}
     for module in {name.partition(".")[0] for name in list(sys.modules)}:
         for distribution in owners.get(module, ()):
@@ -105,6 +106,12 @@ def cpu_name() -> str:
 def usable_cores() -> int:
     """How many logical cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _owners() -> Mapping[str, list[str]]:
+    """The distributions that own each import name; reading the metadata of everything installed takes half a second."""
+    return importlib.metadata.packages_distributions()
 
 
 def _recorded(variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
