@@ -1,0 +1,117 @@
+"""Observers: many as one, none of which can end a run or be silently misspelt."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from lab.contracts import EVENTS, Observer
+from lab.errors import UsageError
+from lab.worker.observers import Observers
+from lab.worker.phases import Phases
+
+
+class Recording(Observer):
+    def __init__(self, observed=()):
+        self.observed_steps = frozenset(observed)
+        self.heard = []
+
+    def step_started(self, step):
+        self.heard.append(("started", step))
+
+    def phase_started(self, step, phase):
+        self.heard.append((phase, "started", step))
+
+    def phase_ended(self, step, phase):
+        self.heard.append((phase, "ended", step))
+
+
+class Raising(Observer):
+    def __init__(self):
+        self.asked = 0
+
+    def step_started(self, step):
+        self.asked += 1
+        raise ZeroDivisionError("mine")
+
+
+def tell_all(observers):
+    observers.run_started(None)
+    observers.step_started(1)
+    observers.phase_started(1, "forward")
+    observers.phase_ended(1, "forward")
+    observers.step_finished(1, {})
+    observers.evaluated(1, None)
+    observers.run_finished(1)
+
+
+def test_every_event_reaches_every_observer():
+    class Listening(Observer):
+        pass
+
+    heard = []
+    for event in EVENTS:
+        setattr(Listening, event, lambda self, *what, event=event: heard.append(event))
+
+    tell_all(Observers([("one", Listening()), ("two", Listening())]))
+
+    assert heard == [event for event in EVENTS for _ in range(2)]
+
+
+def test_one_that_raises_is_reported_once_and_hears_nothing_more(caplog):
+    raising, recording = Raising(), Recording()
+    observers = Observers([("bad", raising), ("good", recording)])
+
+    with caplog.at_level(logging.ERROR):
+        observers.step_started(1)
+        observers.step_started(2)
+
+    assert raising.asked == 1
+    assert recording.heard == [("started", 1), ("started", 2)]
+    assert [record.message for record in caplog.records] == [
+        "observer bad raised in step_started and is switched off; the run goes on"
+    ]
+    assert observers.switched_off == {"bad": "step_started: ZeroDivisionError: mine"}
+
+
+def test_a_misspelt_event_is_refused_with_the_nearest_one():
+    class Misspelt(Observer):
+        def step_finnished(self, step, line):
+            """Would never be called."""
+
+    with pytest.raises(UsageError, match=r"'mine': step_finnished is no event(.|\n)*step_finished"):
+        Observers([("mine", Misspelt())])
+
+
+def test_private_methods_and_public_attributes_are_the_observers_own():
+    class Fine(Observer):
+        def __init__(self):
+            self.options = {"callable": print}
+
+        def _helper(self):
+            """Nobody calls it from outside."""
+
+    Observers([("fine", Fine())])
+
+
+def test_observed_steps_are_those_of_all_and_stay_when_one_is_switched_off():
+    raising = Raising()
+    raising.observed_steps = frozenset({3})
+    observers = Observers([("bad", raising), ("good", Recording([5, 6]))])
+
+    observers.step_started(1)
+
+    assert observers.observed_steps == {3, 5, 6}
+
+
+def test_a_phase_is_told_with_its_step_and_ends_when_its_block_raises():
+    recording = Recording()
+    phases = Phases(Observers([("good", recording)]))
+    phases.step = 4
+
+    with pytest.raises(ZeroDivisionError), phases("forward"):
+        raise ZeroDivisionError
+
+    assert recording.heard == [("forward", "started", 4), ("forward", "ended", 4)]
+    phases.require_closed()
