@@ -1,0 +1,57 @@
+"""What the documents show is what works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from lab.experiment import Experiment, PartChoice
+from lab.hookspecs import HOOKS
+from lab.plugins import Plugins
+
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "plugins.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("hook", HOOKS.values())
+def test_every_hook_is_documented(hook):
+    assert f"| `{hook}` |" in DOCUMENT
+
+
+@pytest.fixture
+def smooth(install_plugin):
+    files = {path: code for path, code in BLOCKS.items() if path.startswith("lab_smooth/")}
+    assert set(files) == {"lab_smooth/__init__.py", "lab_smooth/options.py", "lab_smooth/loss.py"}
+    site = install_plugin("smooth", "", module="unused", files=files)
+    [info] = site.glob("*.dist-info")
+    (info / "entry_points.txt").write_text("[lab]\nsmooth = lab_smooth\n")
+    return Plugins()
+
+
+def test_the_plugin_in_the_document_works_and_keeps_the_contract(smooth, check_loss):
+    experiment = Experiment.model_validate(
+        {"name": "x", "loop": "chapter02", "loss": {"name": "smooth"}, "train": {"steps": 1}}
+    )
+
+    assert smooth.check(experiment).loss.options == {"amount": 0.0}
+    check_loss(smooth.build("loss", PartChoice(name="smooth")))
+
+
+def test_its_option_does_what_it_says(smooth):
+    hidden, head, targets = torch.ones(1, 2), torch.eye(3, 2), torch.tensor([0])
+
+    plain, smoothed = (
+        smooth.build("loss", PartChoice(name="smooth", amount=amount))(hidden, head, targets) for amount in (0.0, 0.5)
+    )
+
+    assert smoothed > plain
+
+
+def test_the_test_in_the_document_passes(smooth, check_loss):
+    scope: dict[str, object] = {}
+    exec(BLOCKS["tests/test_smooth.py"], scope)
+
+    scope["test_without_smoothing_it_is_plain_cross_entropy"](check_loss)
