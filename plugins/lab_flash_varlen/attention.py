@@ -39,8 +39,11 @@ class FlashVarlen:
 
     @property
     def kernel(self) -> str:
-        """The library that computes, for environment.json."""
-        return self._provider.kernel if self._provider else f"not started (provider {self.options.provider})"
+        """The library that computes, for environment.json; asking starts and tests it."""
+        try:
+            return self.start(torch.device("cuda" if torch.cuda.is_available() else "cpu")).kernel
+        except LabError as error:
+            return f"none: {error.what}"
 
     def preflight(self, device: torch.device) -> str | None:
         """Why this part cannot train on `device`: no provider, or one that fails its test; None when it can."""

@@ -20,7 +20,7 @@ def attentions() -> list[Part]:
 
 @hookimpl
 def losses() -> list[Part]:
-    """Cross-entropy at once, or in chunks."""
+    """Cross-entropy at once, in chunks, over a padded vocabulary, or PyTorch's own."""
     return [
         Part(
             "cross-entropy",
@@ -32,5 +32,17 @@ def losses() -> list[Part]:
             target="lab_torch.chunked:ChunkedCrossEntropy",
             summary="Cross-entropy over a few rows at a time: the whole logits never exist.",
             options="lab_torch.options:ChunkedOptions",
+        ),
+        Part(
+            "padded",
+            target="lab_torch.padded:PaddedLoss",
+            summary="Exact cross-entropy over a vocabulary padded for aligned products; no parameter is added.",
+            options="lab_torch.options:PaddedOptions",
+        ),
+        Part(
+            "torch-linear",
+            target="lab_torch.torch_linear:TorchLinearLoss",
+            summary="PyTorch's own chunked linear cross-entropy (from 2.13 on), with the head in FP32.",
+            options="lab_torch.options:TorchLinearOptions",
         ),
     ]

@@ -25,3 +25,23 @@ class ChunkedOptions(Options):
 
     rows: PositiveInt = 1024
     """How many tokens' logits exist at a time."""
+
+
+class PaddedOptions(BaseModel):
+    """Options of `padded`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    chunks: PositiveInt = 16
+    """Parts in which the rows are scored; fewer are faster and hold more logits at once."""
+    compile: bool = False
+    """Fuse what happens between the matrix products."""
+
+
+class TorchLinearOptions(BaseModel):
+    """Options of `torch-linear`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    chunks: PositiveInt = 16
+    """Parts in which the rows are scored; fewer are faster and hold more logits at once."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lab_torch.padded_options import PaddedOptions
+from lab_torch.options import PaddedOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

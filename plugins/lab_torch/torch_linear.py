@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from lab.errors import LabError
-from lab_torch.torch_linear_options import TorchLinearOptions
+from lab_torch.options import TorchLinearOptions
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -175,14 +175,12 @@ def test_without_a_gpu_preflight_says_what_to_do() -> None:
     assert '"sdpa"' in reason
 
 
-def test_the_kernel_in_use_is_told_once_it_is_known() -> None:
-    attention = reference()
-    before = attention.kernel
+def test_the_kernel_in_use_is_told_from_the_start() -> None:
+    assert reference().kernel == f"reference kernels on CPU through torch {torch.__version__}"
 
-    attention.plan(starts(2), 2)
 
-    assert before == "not started (provider reference)"
-    assert attention.kernel == f"reference kernels on CPU through torch {torch.__version__}"
+def test_where_no_kernel_fits_that_is_what_is_told() -> None:
+    assert FlashVarlen().kernel == "none: FlashAttention has no kernels for the device 'cpu'."
 
 
 def test_real_kernels_refuse_fp32_instead_of_computing_garbage() -> None:

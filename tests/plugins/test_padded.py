@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from lab_torch.options import PaddedOptions
 from lab_torch.padded import PaddedLoss, score
-from lab_torch.padded_options import PaddedOptions
 
 TOKENS, WIDTH, VOCABULARY = 257, 64, 515
 TOLERANCES = [(torch.float64, 1e-12, 1e-12), (torch.float32, 1e-6, 2e-6)]

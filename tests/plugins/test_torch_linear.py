@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from lab.errors import LabError
+from lab_torch.options import TorchLinearOptions
 from lab_torch.torch_linear import TorchLinearLoss
-from lab_torch.torch_linear_options import TorchLinearOptions
 
 
 def inputs(dtype: torch.dtype, tokens: int = 129) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
