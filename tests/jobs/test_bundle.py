@@ -34,7 +34,7 @@ def checkout(tmp_path, monkeypatch):
     return folder
 
 
-FILES = ["experiments/smoke.toml", "plugins/lab_x/__init__.py", "pyproject.toml", "src/lab/__init__.py"]
+FILES = ["plugins/lab_x/__init__.py", "pyproject.toml", "src/lab/__init__.py"]
 
 
 def paths(found):
@@ -47,6 +47,15 @@ def test_only_what_is_allowed_travels(checkout):
         (checkout / name).write_text("x")
 
     assert paths(collect(checkout)) == FILES
+
+
+def test_of_the_experiments_only_those_that_were_read_travel(checkout, tmp_path):
+    (checkout / "experiments" / "other.toml").touch()
+    (tmp_path / "elsewhere.toml").touch()
+
+    found = collect(checkout, [checkout / "experiments" / "smoke.toml", tmp_path / "elsewhere.toml"])
+
+    assert paths(found) == ["experiments/smoke.toml", *FILES]
 
 
 def test_each_file_has_the_hash_of_what_is_in_it(checkout):
@@ -159,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_named(checkout, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(bundle.Path, "read_bytes", refuse)
-    with pytest.raises(LabError, match=r"smoke\.toml: cannot be read for the bundle: Permission denied"):
+    with pytest.raises(LabError, match=r"__init__\.py: cannot be read for the bundle: Permission denied"):
         collect(checkout)
 
 
@@ -182,7 +191,7 @@ def test_a_project_that_is_no_checkout_brings_its_own_files_and_labs_code(projec
 
     found = set(paths(collect(project)))
 
-    assert {"scripts/mine.py", "experiments/smoke.toml", "src/lab/__init__.py", "plugins/lab_local/backend.py"} <= found
+    assert {"scripts/mine.py", "src/lab/__init__.py", "plugins/lab_local/backend.py"} <= found
     assert not any(path.startswith(("tests/", "docs/", ".")) for path in found)
 
 
@@ -199,7 +208,7 @@ def test_an_installed_wheel_brings_lab_and_its_plugins_in_the_same_places(projec
     found = set(paths(collect(project)))
 
     assert bundle.checkout_of(project) is None
-    assert {"src/lab/runs/records.py", "plugins/lab_local/__init__.py", "experiments/smoke.toml"} <= found
+    assert {"src/lab/runs/records.py", "plugins/lab_local/__init__.py"} <= found
 
 
 def test_a_planted_secret_in_code_stops_the_bundle_with_file_and_line(checkout):
@@ -210,11 +219,11 @@ def test_a_planted_secret_in_code_stops_the_bundle_with_file_and_line(checkout):
 
 
 def test_a_token_in_code_stops_the_bundle_unless_its_line_says_that_it_is_none(checkout):
-    (checkout / "experiments" / "smoke.toml").write_text(f"x = '{TOKEN}'  # not a secret\n")
+    (checkout / "pyproject.toml").write_text(f"x = '{TOKEN}'  # not a secret\n")
     refuse_secrets(collect(checkout), Secrets({}))
-    (checkout / "experiments" / "smoke.toml").write_text(f"x = '{TOKEN}'\n")
+    (checkout / "pyproject.toml").write_text(f"x = '{TOKEN}'\n")
 
-    with pytest.raises(LabError, match=r"smoke\.toml, line 1: contains a GitHub token"):
+    with pytest.raises(LabError, match=r"pyproject\.toml, line 1: contains a GitHub token"):
         refuse_secrets(collect(checkout), Secrets({}))
 
 

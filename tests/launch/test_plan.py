@@ -39,7 +39,7 @@ def small(project, monkeypatch):
     from lab.jobs.bundle import Bundle, BundledFile
 
     small = Bundle((BundledFile("src/lab/x.py", b"x"),))
-    monkeypatch.setattr(planning.bundle, "collect", lambda project, limit: small)
+    monkeypatch.setattr(planning.bundle, "collect", lambda project, files, limit: small)
     return small
 
 

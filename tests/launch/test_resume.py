@@ -22,7 +22,7 @@ class Code:
 
     def __init__(self, monkeypatch):
         self.files = dict(FILES)
-        monkeypatch.setattr(planning.bundle, "collect", lambda project, limit=0: self.bundle())
+        monkeypatch.setattr(planning.bundle, "collect", lambda *_, **__: self.bundle())
 
     def bundle(self):
         return Bundle(tuple(BundledFile(path, content) for path, content in sorted(self.files.items())))

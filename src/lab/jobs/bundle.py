@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import lab
 from lab.errors import LabError
 from lab.jobs import archive
 from lab.runs import repository
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
     from lab.runs.secrets import Secrets
 
-CODE_NAMES = ("src", "plugins", "experiments", "scripts")
+CODE_NAMES = ("src", "plugins", "scripts")
 TOP_NAMES = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "requirements.txt")
 ALLOWED = (*CODE_NAMES, *TOP_NAMES)
-"""What may travel from a project folder; everything else stays at home."""
+"""What may travel from a project folder, beside the experiment's own files; everything else stays at home."""
 LIMIT_BYTES = 50_000_000
 _NEVER = ("__pycache__", "node_modules")
 _SHOWN = 5
@@ -91,14 +90,16 @@ class Bundle:
         return sum(len(file.content) for file in self.files)
 
 
-def collect(project: Path, limit_bytes: int = LIMIT_BYTES) -> Bundle:
+def collect(project: Path, experiments: Iterable[Path] = (), limit_bytes: int = LIMIT_BYTES) -> Bundle:
     """Read the bundle of a project: its own allowed files, and lab's code from its checkout or its installation.
 
+    `experiments` are the files that the experiment was read from: those inside the project travel, no others do.
     Raises `LabError` when the files are larger than the limit or one of them cannot be read.
     """
     found: dict[str, Path] = {}
     skipped: list[Skipped] = []
-    for folder, prefix, names in _origins(project):
+    own = [file.relative_to(project).as_posix() for file in experiments if file.is_relative_to(project)]
+    for folder, prefix, names in _origins(project, own):
         for name in _listed(folder, names):
             path = f"{prefix}{name}"
             reason = _reason_to_skip(folder, name)
@@ -130,9 +131,9 @@ def checkout_of(project: Path) -> Path | None:
     return source.parent if source.name == "src" and _is_checkout(source.parent) else None
 
 
-def _origins(project: Path) -> Iterator[tuple[Path, str, Sequence[str]]]:
+def _origins(project: Path, experiments: Sequence[str]) -> Iterator[tuple[Path, str, Sequence[str]]]:
     """Yield each folder to read from, what its files' paths start with, and the allowed names in it."""
-    yield project, "", ALLOWED
+    yield project, "", (*ALLOWED, *experiments)
     checkout = checkout_of(project)
     if checkout == project:
         return
@@ -151,8 +152,7 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _package_folder() -> Path:
-    assert lab.__file__ is not None
-    return Path(lab.__file__).resolve().parent
+    return Path(__file__).resolve().parent.parent
 
 
 def _plugin_modules() -> list[str]:

@@ -91,7 +91,7 @@ def plan(
     known = variables(settings)
     secrets = Secrets(known)
     refuse_secrets(experiment, loaded, secrets)
-    packed = bundle.collect(settings.project, bundle_bytes)
+    packed = bundle.collect(settings.project, loaded.files, bundle_bytes)
     bundle.refuse_secrets(packed, secrets)
     job = job_of(experiment, plugins, packed.sha256, known)
     export(job.forwarded, known)

@@ -155,10 +155,8 @@ def _changed_experiment(config: Record, recorded: Experiment, settings: Settings
 
 def _changed_code(settings: Settings, provenance: Record) -> Iterator[str]:
     recorded = provenance.get("files")
-    old = {path: sha for path, sha in recorded.items() if path.startswith(CODE)} if isinstance(recorded, dict) else {}
-    new = {
-        path: sha for path, sha in bundle.collect(settings.project, sys.maxsize).hashes.items() if path.startswith(CODE)
-    }
+    old = _of_code(recorded if isinstance(recorded, dict) else {})
+    new = _of_code(bundle.collect(settings.project, limit_bytes=sys.maxsize).hashes)
     for path in sorted({*old, *new}):
         if old.get(path) != new.get(path):
             what = "changed" if path in old and path in new else "is new" if path in new else "is gone"

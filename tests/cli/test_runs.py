@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lab.cli import runs_tracking
+from lab.runs import records
+from lab.runs.directory import RunDirectory, every
+from lab.settings import read_settings
+
+
+def make(name, word="completed", **experiment):
+    path = read_settings().runs_folder / name
+    (path / "logs").mkdir(parents=True)
+    run = RunDirectory(path)
+    config = {"schema": 1, "backend": "local", "created": "2026-12-01", "experiment": {"name": "smoke", **experiment}}
+    records.write_json(run.config, config)
+    records.write_json(
+        run.outcome, {"schema": 1, "status": word, "attempt": 1, "reason": "" if word == "completed" else "why"}
+    )
+    return run
+
+
+@pytest.fixture
+def run(project):
+    run = make("smoke-20261201-0915-aaaa")
+    measured = {"tokens_per_second": 1234.5, "targets": 1000, "steps": 4, "mfu": None, "mfu_reason": "no peak"}
+    loss = {"first": 3.0, "last": 2.0, "evaluations": [{"step": 0, "loss": 4.0}, {"step": 6, "loss": 2.5}]}
+    records.write_json(run.summary, {"steps": 6, "measured": measured, "loss": loss, "elapsed_seconds": 9.0})
+    for stage in ("prepare", "train"):
+        records.append_line(run.stages, {"stage": stage, "event": "started"})
+        (run.logs / f"{stage}.log").write_text("".join(f"{stage} {number}\n" for number in range(5)))
+        records.append_line(run.stages, {"stage": stage, "event": "ended", "exit_code": 0, "seconds": 2.0})
+    return run
+
+
+def test_the_bare_group_lists_the_newest_last(lab, run):
+    make("smoke-20261202-0915-bbbb", "failed")
+
+    lines = lab("runs").out.splitlines()
+
+    assert [line.split()[0] for line in lines] == ["RUN", "smoke-20261201-0915-aaaa", "smoke-20261202-0915-bbbb"]
+    assert lines[1].split()[1:] == ["✓", "completed", "6", "2.0000", "2.5000", "1,234", "9", "s"]
+
+
+def test_only_the_newest_are_listed_and_the_others_counted(lab, run):
+    for minute in range(3):
+        make(f"smoke-20261202-091{minute}-bbbb")
+
+    shown = lab("runs", "-n", "2").out
+
+    assert len(shown.splitlines()) == 4
+    assert "2 older" in shown
+    assert len(lab("runs", "--all").out.splitlines()) == 5
+
+
+def test_a_list_can_be_narrowed_to_a_status_or_a_tag(lab, run):
+    make("smoke-20261202-0915-bbbb", "failed")
+    lab("runs", "tag", "smoke-20261201", "baseline")
+
+    by_tag = json.loads(lab("runs", "--tag", "baseline", "--json").out)
+    by_status = json.loads(lab("runs", "--status", "failed", "--json").out)
+
+    assert [row["id"] for row in by_tag] == ["smoke-20261201-0915-aaaa"]
+    assert [row["id"] for row in by_status] == ["smoke-20261202-0915-bbbb"]
+
+
+def test_without_runs_the_list_says_how_to_make_one(lab, project):
+    assert lab("runs").out == "No runs. Make one with: lab run NAME\n"
+    assert json.loads(lab("runs", "--json").out) == []
+
+
+def test_one_run_is_shown_with_its_figures_stages_and_files(lab, run):
+    shown = lab("runs", "show").out
+
+    for words in ("completed", "3.0000 -> 2.0000", "4.0000 -> 2.5000", "1,234 tokens/s", "no peak", "logs/train.log"):
+        assert words in shown
+
+
+def test_json_shows_every_record(lab, run):
+    record = json.loads(lab("runs", "show", "latest", "--json").out)
+
+    assert record["status"]["word"] == "completed"
+    assert record["summary"]["steps"] == 6
+    assert record["config"]["experiment"]["name"] == "smoke"
+    assert "config.json" in record["files"]
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "outcome.json", "summary.json", "provenance.json", "metrics.jsonl", "tags.json"]
+)
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\x00", b"[" * 100_000])
+@pytest.mark.parametrize("command", [("runs",), ("runs", "show"), ("runs", "logs"), ("runs", "show", "--json")])
+def test_a_damaged_record_never_ends_in_a_traceback(lab, run, name, content, command):
+    (run.path / name).write_bytes(content)
+
+    done = lab(*command)
+
+    assert "Traceback" not in done.err
+    assert "bug" not in done.err
+    assert done.code == 0
+
+
+def test_links_in_a_run_are_named_and_never_followed(lab, run):
+    (run.path / "up").symlink_to("../..")
+    (run.path / "dangling").symlink_to("nowhere")
+
+    files = json.loads(lab("runs", "show", "--json").out)["files"]
+
+    assert "up" in files
+    assert "dangling" in files
+    assert not any(name.startswith("up/") for name in files)
+
+
+def test_logs_come_in_the_order_in_which_stages_started(lab, run):
+    done = lab("runs", "logs")
+
+    assert done.out.splitlines() == [*(f"prepare {n}" for n in range(5)), *(f"train {n}" for n in range(5))]
+    assert done.err == "== prepare\n== train\n"
+
+
+def test_one_stages_last_lines(lab, run):
+    assert lab("runs", "logs", "latest", "--stage", "train", "-n", "2").out == "train 3\ntrain 4\n"
+    assert json.loads(lab("runs", "logs", "--json", "-n", "1").out) == {"prepare": ["prepare 4"], "train": ["train 4"]}
+
+
+def test_a_stage_that_has_no_log_is_a_usage_error(lab, run):
+    done = lab("runs", "logs", "latest", "--stage", "trian")
+
+    assert done.code == 2
+    assert "Did you mean 'train'?" in done.err
+
+
+def test_signs_that_could_repaint_the_terminal_are_not_printed(lab, run):
+    (run.logs / "train.log").write_bytes(b"\x1b[2Jgone\xff\n")
+
+    assert "\x1b" not in lab("runs", "logs", "latest", "--stage", "train").out
+
+
+def test_following_ends_with_the_run(lab, run):
+    assert lab("runs", "logs", "latest", "--stage", "train", "--follow").out.endswith("train 4\n")
+
+
+def test_tags_and_a_note_are_put_on_and_taken_off(lab, run):
+    lab("runs", "tag", "latest", "a", "b", "--note", "first try")
+    done = lab("runs", "tag", "latest", "--remove", "a", "--json")
+
+    assert json.loads(done.out) == {"run_id": run.id, "tags": ["b"], "note": "first try"}
+
+
+def test_a_run_is_deleted_with_all_its_files_and_no_others(lab, run, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (run.path / "link").symlink_to(outside)
+
+    done = lab("runs", "rm", run.id, "--yes")
+
+    assert done.code == 0
+    assert list(run.path.parent.iterdir()) == []
+    assert (outside / "kept").exists()
+
+
+def test_deleting_needs_a_yes(lab, run):
+    done = lab("runs", "rm", run.id)
+
+    assert done.code == 2
+    assert run.config.is_file()
+
+
+def test_a_run_at_work_is_not_deleted(lab, run):
+    records.write_json(run.outcome, {"status": "running", "attempt": 1})
+
+    done = lab("runs", "rm", run.id, "--yes")
+
+    assert done.code == 2
+    assert "is running" in done.err
+    assert run.config.is_file()
+
+
+def test_when_one_of_several_cannot_be_found_none_is_deleted(lab, run):
+    assert lab("runs", "rm", run.id, "nothing", "--yes").code == 2
+    assert every(read_settings().runs_folder) == [run]
+
+
+TRACKER = """
+from lab import Part, hookimpl
+
+class Mirror:
+    def __init__(self, options): pass
+    def sync(self, run):
+        print("noise")
+        if (run.path / "broken").exists():
+            raise ValueError("the server said no")
+        return "http://mirror/" + run.id
+
+@hookimpl
+def trackers():
+    return [Part("mirror", target="lab_mirror:Mirror")]
+"""
+
+
+@pytest.fixture
+def mirrored(run, install_plugin):
+    install_plugin("mirror", TRACKER)
+    stages = [{"name": "a", "run": ["true"]}]
+    records.write_json(run.config, {"schema": 1, "backend": "local", "experiment": {"name": "x", "stages": stages}})
+    return run
+
+
+def test_a_run_is_mirrored_and_only_the_link_is_printed(lab, mirrored):
+    done = lab("runs", "track", "latest", "--to", "mirror", "--json")
+
+    assert json.loads(done.out) == {"tracker": "mirror", "link": f"http://mirror/{mirrored.id}"}
+    assert "noise" in done.err
+
+
+def test_an_unknown_tracker_is_a_usage_error(lab, mirrored):
+    done = lab("runs", "track", "latest", "--to", "mirrow")
+
+    assert done.code == 2
+    assert "Did you mean 'mirror'?" in done.err
+
+
+def test_live_it_syncs_until_the_run_has_ended(run, monkeypatch):
+    synced = []
+    waits = []
+
+    class Mirror:
+        def sync(self, run):
+            synced.append(records.read_json(run.outcome)["status"])
+            return "link"
+
+    def ended(seconds):
+        waits.append(seconds)
+        records.write_json(run.outcome, {"status": "completed", "attempt": 1})
+
+    records.write_json(run.outcome, {"status": "running", "attempt": 1})
+    monkeypatch.setattr(runs_tracking.time, "sleep", ended)
+
+    link = runs_tracking._synced(Mirror(), run, live=True)
+
+    assert (synced, len(waits), link) == (["running", "completed"], 1, "link")
