@@ -200,7 +200,7 @@ def test_an_installed_wheel_brings_lab_and_its_plugins_in_the_same_places(projec
     source = os.path.dirname(lab.__file__)
     shutil.copytree(source, site / "lab", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(os.path.join(source, "../../plugins/lab_local"), site / "lab_local")
-    monkeypatch.setattr(lab, "__file__", str(site / "lab" / "__init__.py"))
+    monkeypatch.setattr(bundle, "_package_folder", lambda: site / "lab")
     monkeypatch.setattr(bundle, "_plugin_modules", lambda: ["lab_local"])
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "lab_local", raising=False)
