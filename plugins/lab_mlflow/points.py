@@ -1,0 +1,130 @@
+"""The lines of metrics.jsonl as MLflow's points: names that group well, true times, our own step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lab_mlflow import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HEADLINE = {"loss": "train/loss"}
+STEP = {
+    "gradient_norm": "train/gradient_norm",
+    "learning_rate": "train/learning_rate",
+    "targets_total": "train/tokens",
+    "seconds": "perf/step_seconds",
+    "allocated_bytes": "memory/allocated_bytes",
+    "reserved_bytes": "memory/reserved_bytes",
+}
+EVALUATION = {"loss": "eval/loss", "seconds": "eval/seconds"}
+RATE = "perf/tokens_per_second"
+SILENT = frozenset(
+    {
+        *("kind", "step", "time", "warmup", "observed", "fed", "flops", "segments", "packs", "targets", "tokens"),
+        *("micro_batches", "batches", "inputs", "bytes"),
+    }
+)
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+MOST_STEPS = 10_000
+"""In a longer run the series beside loss and speed keep every n-th step: 100,000 points take MLflow seven seconds."""
+
+
+class Point(NamedTuple):
+    """One value of one series."""
+
+    key: str
+    value: float
+    milliseconds: int
+    step: int
+
+
+@dataclass
+class Reader:
+    """Reads what a file has grown by, and remembers which names it had to write otherwise."""
+
+    path: Path
+    stride: int = 1
+    offset: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def skip_to(self, offset: int, sha256: str) -> bool:
+        """Go on at `offset`; False when what stands before it is not what was mirrored."""
+        digest, left = hashlib.sha256(), offset
+        if not offset:
+            return True
+        try:
+            with self.path.open("rb") as file:
+                while left and (piece := file.read(min(left, 1 << 20))):
+                    digest.update(piece)
+                    left -= len(piece)
+        except FileNotFoundError:
+            return False
+        if left or digest.hexdigest() != sha256:
+            return False
+        self.offset, self.digest = offset, digest
+        return True
+
+    def new(self) -> Iterator[tuple[list[Point], int]]:
+        """Yield the points of each whole line after the offset, and where the line ends."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self.offset)
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    return
+                self.offset += len(raw)
+                self.digest.update(raw)
+                yield self._points(raw), self.offset
+
+    def _points(self, raw: bytes) -> list[Point]:
+        try:
+            line = json.loads(raw)
+            step, milliseconds = int(line["step"]), int(float(line.get("time") or 0) * 1000)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return []  # torn by a kill: the run's own records say how many
+        values = _evaluation(line) if line.get("kind") == "evaluation" else self._step(line, step)
+        return [Point(key, value, milliseconds, step) for key, value in values.items() if value is not None]
+
+    def _step(self, line: dict[str, Any], step: int) -> dict[str, float | None]:
+        values = {key: number(line.get(ours)) for ours, key in HEADLINE.items()}
+        seconds, targets = number(line.get("seconds")), number(line.get("targets"))
+        if seconds and targets is not None and not line.get("observed"):
+            values[RATE] = targets / seconds
+        if step % self.stride and step != 1:
+            return values
+        values |= {key: number(line.get(ours)) for ours, key in STEP.items()}
+        for ours in line.keys() - SILENT - HEADLINE.keys() - STEP.keys():
+            values[self._own(ours)] = number(line[ours])
+        return values
+
+    def _own(self, name: str) -> str:
+        key = f"values/{names.written(name)}"
+        if key != f"values/{name}":
+            self.renamed[key] = name
+        return key
+
+
+def number(value: object) -> float | None:
+    """What can be drawn; a record spells NaN and infinities as words."""
+    if isinstance(value, str):
+        return NOT_FINITE.get(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _evaluation(line: dict[str, Any]) -> dict[str, float | None]:
+    values = {key: number(line.get(ours)) for ours, key in EVALUATION.items()}
+    loss, size, targets = values["eval/loss"], number(line.get("bytes")), number(line.get("targets"))
+    if loss is not None and size and targets:
+        values["eval/bits_per_byte"] = loss * targets / (math.log(2) * size)
+    return values

@@ -1,0 +1,62 @@
+"""Runs a tracker's own viewer as a child process until a person has seen enough."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from lab.cli import output
+from lab.errors import LabError, UsageError
+
+if TYPE_CHECKING:
+    from lab.settings import Settings
+
+STARTING_SECONDS = 60.0
+
+
+def serve(port: int, settings: Settings, *, open_page: bool) -> None:
+    """Start the viewer of the default tracker, say where its page is, and wait."""
+    from lab.experiment import PartChoice
+    from lab.launch.track import DEFAULT
+    from lab.plugins import load
+
+    tracker = load(settings).build("tracker", PartChoice(name=DEFAULT[0]))
+    argv, variables, address = tracker.viewer(port)
+    if not argv:
+        output.show(output.plain(address))
+        typer.launch(address) if open_page else None
+        return
+    if _taken(port):
+        raise UsageError(f"Port {port} is in use on this machine.", f"Another one: lab ui --port {port + 1}")
+    process = subprocess.Popen(argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port, process)
+        output.show(output.plain(f"{address}  (Ctrl-C ends it)"))
+        if open_page:
+            typer.launch(address)
+        process.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + STARTING_SECONDS
+    while not _taken(port):
+        if process.poll() is not None:
+            raise LabError(f"MLflow's server ended with exit code {process.returncode}.", "Its own words stand above.")
+        if time.monotonic() > deadline:
+            raise LabError(f"MLflow's server did not answer within {STARTING_SECONDS:g} s.")
+        time.sleep(0.1)
