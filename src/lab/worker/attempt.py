@@ -14,6 +14,7 @@ from lab.worker import assemble, resume, surroundings
 from lab.worker.allocator import keep_large_buffers
 from lab.worker.clock import clock_for
 from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.mirrors import Mirrors, wanted
 from lab.worker.phases import Phases
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Attempt:
     def execute(self) -> int:
         """Train to the end; return the exit code. Whatever happens, observers hear of it and the summary is written."""
         self._write_environment()
+        mirrors = Mirrors(self.run, wanted(self.parts))
+        mirrors.start()
         status, reason = "failed", ""
         try:
             self.observers.run_started(self.loop.context)
@@ -65,6 +68,7 @@ class Attempt:
             self.observers.run_finished(self.position.step)
             self._write_environment()
             self._write_summary(status, reason)
+            mirrors.finish()
 
     @property
     def elapsed_seconds(self) -> float:
