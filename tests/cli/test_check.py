@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab.cli.experiment_view import value
+from lab.cli import experiment_view
 from lab.experiment import Experiment, fingerprint
 
 ACME = """
@@ -45,7 +45,7 @@ def test_it_shows_what_changed_what_it_resolves_to_and_what_it_needs(lab, acme):
     assert any(line.split() == ["mine", "->", "child", "loop.rows", "-", "->", "5"] for line in shown)
     assert any(line.split() == ["child", "->", "--set", "seed", "42", "->", "7"] for line in shown)
     assert any(line.split() == ["loop", "acme", "(rows", "=", "5)"] for line in shown)
-    assert any(line.split() == ["steps", "100_000"] for line in shown)
+    assert any(line.split() == ["train.steps", "100_000"] for line in shown)
     assert any(line.split() == ["loop", "acme", "acme", "lab-acme", "1.0"] for line in shown)
     assert shown[-1] == "loop acme needs nowhere-kernels, not installed here: pip install 'lab-acme[fast]'"
 
@@ -88,6 +88,15 @@ def test_what_is_wrong_stops_with_exit_2(lab, acme, arguments, said):
     assert said in shown.err
 
 
+def test_in_a_terminal_lines_break_between_settings_only():
+    section = {"learning_rate": 0.0003, "weight_decay": 0.1, "betas": [0.9, 0.95], "clip": 1.0}
+
+    assert experiment_view._phrases(section, 40).plain.splitlines() == [
+        "learning_rate 0.0003   weight_decay 0.1",
+        "betas 0.9, 0.95   clip 1.0",
+    ]
+
+
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
@@ -99,8 +108,8 @@ def test_what_is_wrong_stops_with_exit_2(lab, acme, arguments, said):
         ([0.9, 0.95], "0.9, 0.95"),
         ([], "none"),
         ({}, "on"),
-        ({"steps": [21, 22], "stacks": False}, "steps = 21, 22, stacks = false"),
+        ({"steps": [21, 22], "stacks": False}, "steps = [21, 22], stacks = false"),
     ],
 )
 def test_settings_are_written_as_people_write_them(setting, text):
-    assert value(setting) == text
+    assert experiment_view.value(setting) == text

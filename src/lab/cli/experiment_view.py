@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from lab.cli.output import near, plain, table
+from rich.text import Text
+
+from lab.cli.output import console, near, plain, table
 from lab.cli.output import show as output
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from lab.plugins import Plugins
 
 Record = dict[str, Any]
+PARTS = ("loop", "attention", "loss")
+GAP = 3
 
 
 def record(loaded: Loaded, experiment: Experiment, plugins: Plugins | None = None) -> Record:
@@ -33,8 +38,6 @@ def record(loaded: Loaded, experiment: Experiment, plugins: Plugins | None = Non
 
 def show(record: Record) -> None:
     """Print the record for a person."""
-    from rich.text import Text
-
     checked = record["parts"] is not None
     title = Text.assemble((record["name"], "bold"), " is a valid experiment" if checked else "")
     files = " extends ".join(map(near, record["files"]))
@@ -59,10 +62,14 @@ def value(setting: object) -> str:
     if isinstance(setting, list):
         return ", ".join(map(value, setting)) or "none"
     if isinstance(setting, dict):
-        return ", ".join(f"{key} = {value(inner)}" for key, inner in setting.items()) or "on"
+        return ", ".join(f"{key} = {_inner(inner)}" for key, inner in setting.items()) or "on"
     if isinstance(setting, int) and abs(setting) >= 10_000 and setting % 1000 == 0:
         return f"{setting:_}"
     return str(setting)
+
+
+def _inner(setting: object) -> str:
+    return f"[{value(setting)}]" if isinstance(setting, list) else value(setting)
 
 
 def _show_changes(declarations: Any) -> None:
@@ -81,17 +88,33 @@ def _show_changes(declarations: Any) -> None:
 
 
 def _resolved(experiment: Record) -> Table:
+    """In a terminal one row a table of the experiment, so that it fits a screen; piped one line a key."""
     settings = table("SETTING", "VALUE", whole=("SETTING",))
+    terminal = sys.stdout.isatty()
+    width = console().width - max(map(len, experiment)) - GAP
     for key, inner in experiment.items():
         if key in ("name", "description") or inner in ({}, []):
             continue
-        if isinstance(inner, dict) and key not in ("loop", "attention", "loss"):
-            settings.add_row(plain(key, style="dim"))
-            for name, setting in inner.items():
-                settings.add_row(plain(f"  {name}"), plain(_part(setting)))
+        single = not isinstance(inner, dict) or key in PARTS
+        if single:
+            settings.add_row(plain(key, style="dim" if terminal else ""), plain(_part(inner)))
+        elif terminal:
+            settings.add_row(plain(key, style="dim"), _phrases(inner, width))
         else:
-            settings.add_row(plain(key), plain(_part(inner)))
+            for name, setting in inner.items():
+                settings.add_row(f"{key}.{name}", plain(_part(setting)))
     return settings
+
+
+def _phrases(section: Record, width: int) -> Text:
+    """`layers 4   width 256   heads 4`, broken between settings only."""
+    lines = [Text()]
+    for name, setting in section.items():
+        phrase = Text.assemble((f"{name} ", "dim"), _part(setting))
+        if lines[-1] and len(lines[-1]) + len(phrase) + GAP > width:
+            lines.append(Text())
+        lines[-1].append(" " * GAP if lines[-1] else "").append_text(phrase)
+    return Text("\n").join(lines)
 
 
 def _part(setting: object) -> str:
