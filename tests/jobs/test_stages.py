@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -261,7 +262,11 @@ def test_a_killed_runner_takes_its_stage_along_and_frees_its_lock(job):
     job.signal(signal.SIGKILL)
     job.finish()
 
-    eventually(lambda: not is_alive(stage))
+    try:
+        eventually(lambda: not is_alive(stage))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(stage, signal.SIGKILL)
     assert not is_held(job.records)
     assert (None, "exited") not in job.events()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -194,13 +195,16 @@ def test_a_killed_worker_is_named_as_probably_out_of_memory(submit):
 def test_a_process_that_merely_has_the_runners_number_is_never_signalled(submit, monkeypatch):
     job = submit(("train", "true"))
     job.finish()
-    records.append_line(job.run.stages, {"event": "entered", "pid": os.getpid()})
 
-    with monkeypatch.context() as patched:
+    with subprocess.Popen(["sleep", "1000"]) as stranger, monkeypatch.context() as patched:
+        records.append_line(job.run.stages, {"event": "entered", "pid": stranger.pid})
         patched.setattr("lab_local.backend.is_held", lambda path: True)
-        job.backend.stop(job.receipt)  # would end this test run
+        job.backend.stop(job.receipt)
+        ended = stranger.poll()
+        stranger.kill()
 
-    assert alive(os.getpid())
+    assert ended is None
+    assert stranger.returncode == -signal.SIGKILL
 
 
 def test_a_second_runner_for_the_same_run_is_refused(submit):
