@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.training import fingerprint
-from lab.training.batch import move
+from lab.training.batch import Shape, move
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +32,11 @@ class Fed:
 class Feed:
     """Endless steps' worth of micro-batches. Its state is that of the last step handed out, not of one made ahead."""
 
-    def __init__(self, sampler: Sampler, batch: Batch, train: Train, device: torch.device) -> None:
+    def __init__(self, sampler: Sampler, context: int, batch: Batch, train: Train, device: torch.device) -> None:
         self._sampler = sampler
         self._micro_batches = batch.micro_batches
-        self._rows = sampler.capacity * sampler.packs if batch.static else None
+        self.static = Shape(sampler.capacity * sampler.packs, context) if batch.static else None
+        """The shape of every batch but an epoch's last."""
         self._device = device
         self._pinned = train.prefetch and device.type == "cuda"
         self._thread = ThreadPoolExecutor(1, "lab-prefetch") if train.prefetch else None
@@ -69,5 +70,5 @@ class Feed:
 
     def _make(self, digest: str) -> Fed:
         packed = [self._sampler.next_batch() for _ in range(self._micro_batches)]
-        batches = tuple(move(batch, self._device, self._rows, self._pinned) for batch in packed)
+        batches = tuple(move(batch, self._device, self.static, self._pinned) for batch in packed)
         return Fed(batches, self._sampler.state_dict(), fingerprint.fed(digest, packed))

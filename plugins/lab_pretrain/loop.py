@@ -39,6 +39,7 @@ class PretrainLoop:
         self.sections = sections = Sections.of(context.experiment)
         self.cache = TokenCache.open(context.tokens)
         self.vocabulary = int(self.cache.manifest["tokenizer"]["vocabulary"])
+        self.feed = Feed(self._train_sampler(), sections.data.context, sections.batch, sections.train, context.device)
         self.model = model.build(
             sections.model,
             sections.train,
@@ -46,10 +47,10 @@ class PretrainLoop:
             context=sections.data.context,
             seed=context.experiment.seed,
             device=context.device,
+            rows=self.feed.static.rows if self.feed.static else None,
         )
         self.parameters = list(self.model.parameters())
         self.optimizer = optimizer.adamw(self.model, sections.optimizer)
-        self.feed = Feed(self._train_sampler(), sections.batch, sections.train, context.device)
         self.step = 0
         self._note_facts()
 

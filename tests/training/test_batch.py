@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lab.data.packing import PackedBatch
-from lab.training.batch import move
+from lab.training.batch import Shape, move
 
 CPU = torch.device("cpu")
 
@@ -62,17 +62,24 @@ def test_counts_are_known_without_asking_the_device():
 def test_a_static_shape_is_filled_with_rows_that_count_nowhere():
     plain = batch((400, 598), (998,))
 
-    moved = move(plain, CPU, rows=1000)
+    moved = move(plain, CPU, static=Shape(1000, 700))
 
     assert len(moved.tokens) == 1000
     assert moved.cu_seqlens.tolist() == [0, 400, 998, 1000]
     assert moved.targets[998:].tolist() == [-100, -100]
+    assert moved.max_seqlen == 700
     unfilled = move(plain, CPU)
     for count in ("inputs", "counted", "segments", "packs", "squares"):
         assert getattr(moved, count) == getattr(unfilled, count)
 
 
 def test_more_than_half_a_percent_is_never_added():
-    moved = move(batch((400, 594), (994,)), CPU, rows=1000)
+    moved = move(batch((400, 594), (994,)), CPU, static=Shape(1000, 700))
 
     assert len(moved.tokens) == 994
+
+
+def test_a_batch_that_is_full_has_the_static_shapes_longest_segment_too():
+    moved = move(batch((400, 600), (1000,)), CPU, static=Shape(1000, 700))
+
+    assert (len(moved.tokens), moved.max_seqlen) == (1000, 700)

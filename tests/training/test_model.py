@@ -6,10 +6,13 @@ import math
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 from torch.nn import functional
 
 from lab.experiment.sections import Model, Train
 from lab.training.model import Decoder, build, initialise
+from lab_flash_varlen.attention import FlashVarlen
+from lab_flash_varlen.options import FlashVarlenOptions
 from lab_torch.options import SdpaOptions
 from lab_torch.sdpa import SegmentAttention
 
@@ -31,11 +34,11 @@ def packed(lengths, vocabulary=61, seed=0):
     return tokens, targets
 
 
-def hidden(model, tokens, lengths, attention=None):
+def hidden(model, tokens, lengths, attention=None, longest=None):
     attention = attention or SegmentAttention(SdpaOptions(batching="none"))
     positions = torch.cat([torch.arange(length) for length in lengths])
     offsets = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
-    return model.hidden(tokens, positions, attention, attention.plan(offsets, max(lengths)))
+    return model.hidden(tokens, positions, attention, attention.plan(offsets, longest or max(lengths)))
 
 
 def test_the_model_of_corrected_has_126716160_parameters(project):
@@ -173,3 +176,19 @@ def test_compiled_blocks_give_the_same_numbers_under_the_same_names():
 
     torch.testing.assert_close(out, plain, rtol=0, atol=1e-14)
     assert list(compiled.state_dict()) == list(model.state_dict())
+
+
+def test_only_batches_of_the_static_shape_run_compiled_and_in_one_graph():
+    torch._dynamo.reset()
+    compiled, plain, counter = decoder(), decoder(), CompileCounter()
+    compiled.compile_blocks(rows=24, backend=counter)
+    attention = FlashVarlen(FlashVarlenOptions(provider="reference"))
+
+    with torch.no_grad():
+        for lengths in ([8, 16], [9, 15], [3, 3], [24], [20, 20], [5, 19]):
+            tokens, _ = packed(lengths)
+            torch.testing.assert_close(
+                hidden(compiled, tokens, lengths, attention, longest=32), hidden(plain, tokens, lengths)
+            )
+
+    assert counter.frame_count == 1

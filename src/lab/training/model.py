@@ -65,6 +65,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.residual: torch.dtype | None = None
         """What the stream between the blocks is kept in; None leaves it as the embeddings are."""
+        self._compiled_rows: int | None = None
         # Weights are drawn by `initialise`, so none are drawn here.
         self.token_embedding = nn.Embedding.from_pretrained(torch.empty(vocabulary, width), freeze=False)
         self.position_embedding = nn.Embedding.from_pretrained(torch.empty(context, width), freeze=False)
@@ -82,25 +83,43 @@ class Decoder(nn.Module):
         residual: Tensor = self.token_embedding(tokens) + self.position_embedding(positions)
         if self.residual is not None:
             residual = residual.to(self.residual)
+        compiled = self._compiled_rows in (None, len(tokens))
         for block in self.blocks:
-            residual = block(residual, attention, plan)
+            residual = (block if compiled else block.forward)(residual, attention, plan)
         normed: Tensor = self.final_norm(residual)
         return normed
 
-    def compile_blocks(self, backend: str = "inductor") -> None:
-        """Compile each block on its own: equal blocks share their graphs, and parameter names stay as they are."""
+    def compile_blocks(self, rows: int | None = None, backend: str = "inductor") -> None:
+        """Compile each block on its own: equal blocks share their graphs, and parameter names stay as they are.
+
+        With `rows` only batches of that many rows run compiled, in one graph for good. An evaluation or an epoch's last
+        batch runs as written: compiling a graph for it takes longer than it does.
+        """
+        self._compiled_rows = rows
         for block in self.blocks:
-            block.compile(backend=backend)
+            block.compile(backend=backend, dynamic=None if rows is None else False)
 
 
-def build(model: Model, train: Train, *, vocabulary: int, context: int, seed: int, device: torch.device) -> Decoder:
-    """The decoder of an experiment with its initial weights: the seed gives the same ones on every device."""
+def build(
+    model: Model,
+    train: Train,
+    *,
+    vocabulary: int,
+    context: int,
+    seed: int,
+    device: torch.device,
+    rows: int | None = None,
+) -> Decoder:
+    """The decoder of an experiment with its initial weights: the seed gives the same ones on every device.
+
+    `rows` is how many a static batch has; what is compiled is compiled for them.
+    """
     decoder = Decoder(model.layers, model.width, model.heads, vocabulary, context)
     initialise(decoder, seed)
     decoder.to(device)
     decoder.residual = torch.bfloat16 if train.residual == "bf16" else None
     if train.compile:
-        decoder.compile_blocks()
+        decoder.compile_blocks(rows)
     return decoder
 
 
