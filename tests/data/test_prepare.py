@@ -104,7 +104,8 @@ def test_whole_documents_are_admitted_until_the_budget_is_met(tmp_path):
 
     assert texts_of(cache) == ["1234567", "7654321"]
     assert cache.manifest["splits"]["train"]["tokens"] == 16
-    assert (source.read, source.closed) == (3, True)
+    assert cache.manifest["counters"]["read"] == 3
+    assert source.closed
 
 
 def test_a_split_that_has_enough_takes_no_more_while_the_other_is_filled(tmp_path):
@@ -276,3 +277,29 @@ def test_two_preparations_at_once_agree_and_leave_nothing_behind(tmp_path):
         folders = os.listdir(store / "tokens")
         assert folders == [answers[0][0].decode().strip()]
         TokenCache.open(store / "tokens" / folders[0])
+
+
+def test_any_number_of_threads_gives_the_same_cache(tmp_path):
+    texts = [VALIDATION, *(f"text {number} " * 400 for number in range(300)), "untokenisable", *["again"] * 3]
+    caches = [
+        prepare(data(train_tokens=500_000), ListSource(texts), tmp_path / str(threads), None, ByteTokenizer(), threads)
+        for threads in (1, 4)
+    ]
+
+    one, four = ({path.name: path.read_bytes() for path in cache.folder.iterdir()} for cache in caches)
+
+    assert one == four
+    assert caches[0].manifest["counters"]["surplus"] > 100
+
+
+def test_a_source_that_breaks_off_after_enough_was_read_does_no_harm(tmp_path):
+    class Broken(ListSource):
+        def documents(self, cursor=None):
+            yield from super().documents(cursor)
+            raise ConnectionError
+
+    source = Broken([VALIDATION, "one"])
+
+    assert texts_of(prepare(data(train_tokens=1, validation_tokens=1), source, tmp_path, None, ByteTokenizer())) == [
+        "one"
+    ]

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from array import array
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from lab.data.documents import SplitName
 PARTIAL = ".partial-"
+BUFFER_BYTES = 1 << 20  # a document is a few kilobytes: one write for hundreds of them
 
 
 class SplitWriter:
@@ -32,33 +34,36 @@ class SplitWriter:
         self.name: SplitName = name
         self.documents = self.tokens = self.text_bytes = 0
         self.largest_token = -1
+        self._folder = folder
+        self._lengths = array("q")
         with on_disk(folder):
-            self._tokens: BufferedWriter = (folder / f"{name}.tokens").open("wb")
-            self._index: BufferedWriter = (folder / f"{name}.index").open("wb")
+            self._file: BufferedWriter = (folder / f"{name}.tokens").open("wb", buffering=BUFFER_BYTES)
 
     def append(self, document: npt.NDArray[np.uint32], text_bytes: int) -> None:
         """Add one document, its end-of-text included, that spelt so many bytes of text."""
-        with on_disk(Path(self._tokens.name).parent):
-            self._tokens.write(document.astype(TOKEN_TYPE, copy=False).tobytes())
-            self._index.write(np.array([self.tokens, len(document)], dtype=INDEX_TYPE).tobytes())
+        with on_disk(self._folder):
+            self._file.write(document.astype(TOKEN_TYPE, copy=False).data)
+        self._lengths.append(len(document))
         self.documents += 1
         self.tokens += len(document)
         self.text_bytes += text_bytes
         self.largest_token = max(self.largest_token, int(document.max()))
 
     def finish(self) -> None:
-        """Bring everything to the disk."""
-        for file in (self._tokens, self._index):
-            file.flush()
-            os.fsync(file.fileno())
+        """Bring everything to the disk, the index too."""
+        lengths = np.frombuffer(self._lengths, dtype=np.int64)
+        index = np.stack((np.cumsum(lengths) - lengths, lengths), axis=1).astype(INDEX_TYPE)
+        with on_disk(self._folder):
+            (self._folder / f"{self.name}.index").write_bytes(index.tobytes())
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def __enter__(self) -> SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self._tokens, self._index):
-            with suppress(OSError):  # what could not be written was reported by `append` or `finish`
-                file.close()
+        with suppress(OSError):  # what could not be written was reported by `append` or `finish`
+            self._file.close()
 
     def record(self) -> dict[str, object]:
         """What the manifest says about the split."""

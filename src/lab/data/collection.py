@@ -7,16 +7,21 @@ without a document is an error.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lab.data.ahead import ahead, threads_here
 from lab.data.documents import Counters, Deduplication, SplitName, document_id, split_of, well_formed
 from lab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    import numpy.typing as npt
 
     from lab.contracts import Document
     from lab.data.building import SplitWriter
@@ -38,6 +43,20 @@ class Progress:
     budgets: Mapping[SplitName, int]
 
 
+@dataclass(frozen=True)
+class Examined:
+    """All that can be known of a document alone, whatever stands before it."""
+
+    name: str = ""
+    split: SplitName = "train"
+    text_bytes: int = 0
+    repaired: bool = False
+    rejected: str | None = None
+    tokens: npt.NDArray[np.uint32] | None = None
+    """End-of-text included; None when its split had enough by then, or for the reason in `fault`."""
+    fault: str = ""
+
+
 class Collection:
     """Admits documents to the splits and accounts for each one read."""
 
@@ -51,18 +70,24 @@ class Collection:
         self._rejections: list[str] = []
         self._exhausted = False
 
-    def read(self, documents: Iterator[Document], progress: Callable[[Progress], None] | None) -> None:
+    def read(
+        self, documents: Iterator[Document], progress: Callable[[Progress], None] | None, threads: int | None
+    ) -> None:
         """Read until each budget is met, `max_documents` are read, or there are no more."""
         reported = 0.0
-        while self._wanting() and self._counters.read < self._data.max_documents:
-            document = self._next(documents)
-            if document is None:
-                self._exhausted = True
-                break
-            self._take(document)
-            if progress and time.monotonic() - reported > SECONDS_BETWEEN_REPORTS:
-                reported = time.monotonic()
-                progress(self._progress())
+        readable = islice(documents, self._data.max_documents)
+        work = ahead(readable, self._examined, lambda document: len(document.text), threads or threads_here())
+        try:
+            with closing(work) as examined:
+                while self._wanting() and (document := next(examined, None)) is not None:
+                    self._take(document)
+                    if progress and time.monotonic() - reported > SECONDS_BETWEEN_REPORTS:
+                        reported = time.monotonic()
+                        progress(self._progress())
+        except OSError as error:
+            where = f"after {self._counters.read:,} documents"
+            raise LabError(f"data.source {self._data.source.name}: cannot be read on {where}: {error}") from error
+        self._exhausted = self._counters.read < self._data.max_documents
         if progress:
             progress(self._progress())
 
@@ -82,43 +107,41 @@ class Collection:
             "warnings": self._warnings(),
         }
 
-    def _next(self, documents: Iterator[Document]) -> Document | None:
-        try:
-            return next(documents, None)
-        except OSError as error:
-            where = f"after {self._counters.read:,} documents"
-            raise LabError(f"data.source {self._data.source.name}: cannot be read on {where}: {error}") from error
+    def _examined(self, document: Document) -> Examined:
+        """Runs in a thread: reads what the splits hold, changes nothing. A split that has enough stays so."""
+        if document.rejected is not None:
+            return Examined(rejected=document.rejected)
+        text = well_formed(document.text)
+        name = document_id(text)
+        split = split_of(name, self._data.split_seed, self._data.validation_fraction)
+        tokens, fault = None, ""
+        if text and split in self._wanting():
+            try:
+                tokens = np.concatenate((self._tokenizer.encode(text), self._end))
+            except ValueError as error:
+                fault = f"document {name}: cannot be tokenised: {error}"
+        return Examined(name, split, len(text.encode()), text != document.text, None, tokens, fault)
 
     def _wanting(self) -> list[SplitName]:
         return [name for name, budget in self._budgets.items() if self._splits[name].tokens < budget]
 
-    def _take(self, document: Document) -> None:
+    def _take(self, document: Examined) -> None:
         counters = self._counters
         counters.read += 1
+        counters.repaired += document.repaired
         if document.rejected is not None:
             self._reject(document.rejected)
-            return
-        text = well_formed(document.text)
-        counters.repaired += text != document.text
-        name = document_id(text)
-        split = split_of(name, self._data.split_seed, self._data.validation_fraction)
-        if not text:
+        elif not document.text_bytes:
             counters.empty += 1
-        elif not self._duplicates.is_new(name):
+        elif not self._duplicates.is_new(document.name):
             counters.duplicate += 1
-        elif split not in self._wanting():
+        elif document.split not in self._wanting():
             counters.surplus += 1
+        elif document.tokens is None:
+            self._reject(document.fault)
         else:
-            self._admit(name, split, text)
-
-    def _admit(self, name: str, split: SplitName, text: str) -> None:
-        try:
-            tokens = self._tokenizer.encode(text)
-        except ValueError as error:
-            self._reject(f"document {name}: cannot be tokenised: {error}")
-            return
-        self._counters.kept += 1
-        self._splits[split].append(np.concatenate((tokens, self._end)), len(text.encode()))
+            counters.kept += 1
+            self._splits[document.split].append(document.tokens, document.text_bytes)
 
     def _reject(self, reason: str) -> None:
         self._counters.rejected += 1

@@ -103,14 +103,13 @@ class Sampler:
         lengths: list[int] = []
         pack_lengths = tuple(self._fill(starts, lengths) for _ in range(self.packs))
         spans = list(zip(starts, lengths, strict=True))
-        return PackedBatch(
-            tokens=np.concatenate([self._tokens[start : start + length] for start, length in spans]),
-            targets=np.concatenate([self._tokens[start + 1 : start + 1 + length] for start, length in spans]),
-            positions=np.concatenate([self._ramp[:length] for length in lengths]),
-            cu_seqlens=np.array([0, *accumulate(lengths)], dtype=np.int32),
-            max_seqlen=max(lengths),
-            pack_lengths=pack_lengths,
-        )
+        # One allocation: three would be handed back to the system, and their pages cleared again, at each batch.
+        tokens, targets, positions = np.empty((3, sum(pack_lengths)), dtype=np.int32)
+        np.concatenate([self._tokens[start : start + length] for start, length in spans], out=tokens)
+        np.concatenate([self._tokens[start + 1 : start + 1 + length] for start, length in spans], out=targets)
+        np.concatenate([self._ramp[:length] for length in lengths], out=positions)
+        cu_seqlens = np.array([0, *accumulate(lengths)], dtype=np.int32)
+        return PackedBatch(tokens, targets, positions, cu_seqlens, max(lengths), pack_lengths)
 
     def next_pack_lengths(self) -> list[int]:
         """The segment lengths of the next pack, without its tokens."""

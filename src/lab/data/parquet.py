@@ -1,6 +1,8 @@
 """Texts out of a Parquet file, row by row from any row on: for files of this machine and of a hub alike.
 
-`ParquetFile.iter_batches` may be left early; the data set readers of pyarrow and datasets then hang at exit.
+`ParquetFile.iter_batches` over a file of this machine may be left early; the data set readers of pyarrow and datasets
+then hang at exit. Over a Python file object even `iter_batches`, left early, sometimes aborts the process at exit (one
+in forty), so those are read by whole row groups.
 """
 
 from __future__ import annotations
@@ -37,15 +39,14 @@ def rows(file: Path | BinaryIO, name: str, column: str, group: int = 0, row: int
             _check_column(opened.schema_arrow, name, column)
             for number in range(group, opened.num_row_groups):
                 passed = row if number == group else 0
-                yield from _group_rows(opened, name, column, number, passed)
+                yield from _group_rows(opened, name, column, number, passed, whole=hasattr(file, "read"))
     except pyarrow.ArrowException as error:
         raise LabError(f"{name}: cannot be read as Parquet: {error}") from error
 
 
-def _group_rows(opened: Any, name: str, column: str, group: int, passed: int) -> Iterator[Row]:
+def _group_rows(opened: Any, name: str, column: str, group: int, passed: int, whole: bool) -> Iterator[Row]:
     row = 0
-    for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group], columns=[column], use_threads=False):
-        values = batch.column(0)
+    for values in _columns(opened, column, group, whole):
         if row + len(values) <= passed:
             row += len(values)
             continue
@@ -55,6 +56,14 @@ def _group_rows(opened: Any, name: str, column: str, group: int, passed: int) ->
                 text, fault = _text(value, column)
                 rejected = fault and f"{name} row group {group} row {row}: {fault}"
                 yield Row(text, rejected, group, row)
+
+
+def _columns(opened: Any, column: str, group: int, whole: bool) -> Iterator[Any]:
+    if whole:
+        yield opened.read_row_group(group, columns=[column], use_threads=False).column(0)
+        return
+    for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group], columns=[column], use_threads=False):
+        yield batch.column(0)
 
 
 def _text(value: Any, column: str) -> tuple[str, str | None]:

@@ -26,20 +26,22 @@ def prepare(
     store: Path,
     progress: Callable[[Progress], None] | None = None,
     tokenizer: Tokenizer | None = None,
+    threads: int | None = None,
 ) -> TokenCache:
-    """The verified token cache of `data`, made if the store does not hold it yet."""
+    """The verified token cache of `data`, made if the store does not hold it yet, the same by any number of threads."""
     tokenizer = tokenizer or tokenizers.load(data.tokenizer)
     key = key_of(data, source, tokenizer)
     identity = identity_of(key)
     folder = folder_of(store, identity)
-    if not folder.exists():
+    made = not folder.exists()
+    if made:
         with building(folder) as partial:
             manifest = {"identity": identity, **key, "tokenizer": tokenizer.record()}
-            manifest |= _collect(data, source, tokenizer, partial, progress)
+            manifest |= _collect(data, source, tokenizer, partial, progress, threads)
             with on_disk(partial):
                 write_token_bytes(partial, tokenizer.token_bytes())
                 write_manifest(partial, {**manifest, "files": files_of(partial)})
-    return TokenCache.open(folder)
+    return TokenCache.open(folder, verify=not made)  # what was just made was hashed as it stands on the disk
 
 
 def find(data: Data, source: Source, store: Path, tokenizer: Tokenizer | None = None) -> Path:
@@ -64,7 +66,12 @@ def key_of(data: Data, source: Source, tokenizer: Tokenizer) -> dict[str, object
 
 
 def _collect(
-    data: Data, source: Source, tokenizer: Tokenizer, folder: Path, progress: Callable[[Progress], None] | None
+    data: Data,
+    source: Source,
+    tokenizer: Tokenizer,
+    folder: Path,
+    progress: Callable[[Progress], None] | None,
+    threads: int | None,
 ) -> dict[str, object]:
     with (
         SplitWriter(folder, "train") as train,
@@ -72,10 +79,9 @@ def _collect(
         closing(_stream(source)) as documents,
     ):
         collection = Collection(data, tokenizer, (train, validation))
-        collection.read(documents, progress)
-        with on_disk(folder):
-            train.finish()
-            validation.finish()
+        collection.read(documents, progress, threads)
+        train.finish()
+        validation.finish()
         return collection.record()
 
 

@@ -67,9 +67,9 @@ class Tokenizer:
 
     def token_bytes(self) -> npt.NDArray[np.uint16]:
         """How many bytes of text each id stands for; 0 for end-of-text."""
+        ranks = self._encoding._mergeable_ranks
         lengths = np.zeros(self.vocabulary, dtype=np.uint16)
-        for content, token in self._encoding._mergeable_ranks.items():
-            lengths[token] = len(content)
+        lengths[list(ranks.values())] = list(map(len, ranks))
         return lengths
 
     def record(self) -> dict[str, object]:
