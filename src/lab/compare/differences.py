@@ -73,12 +73,13 @@ def differing_files(a: RunFacts, b: RunFacts) -> dict[str, tuple[str | None, str
 
 
 def packages(facts: RunFacts) -> dict[str, object]:
-    """Versions of what was really imported, with Python, driver and CUDA."""
+    """Versions of what was really imported, with Python, driver, CUDA and the variables that steer them."""
     found = flattened(facts.environment.get("packages") or {})
     for key in ("python", "driver", "cuda", "image"):
         if facts.environment.get(key) is not None:
             found[key] = facts.environment[key]
-    return found
+    variables = facts.environment.get("variables") or {}
+    return found | {key: value for key, value in variables.items() if "/" not in str(value)}
 
 
 def clocks(facts: RunFacts) -> dict[str, object]:

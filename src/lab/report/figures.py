@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lab.compare.rows import letter
@@ -61,14 +62,15 @@ def loss_over_tokens(run: RunFacts) -> Chart:
 
 
 def loss_over_time(run: RunFacts) -> Chart:
-    """The same against the time since the first step began, evaluation and saving included."""
-    start = _start(run)
-    evaluated = [float(line.get("time") or math.nan) - start for line in run.evaluations.lines]
+    """The same against the measured clock, which stands still while a run evaluates or saves."""
+    clock = _clock(run)
+    at = {0: 0.0, **dict(zip(run.steps.numbers, clock, strict=True))}
+    evaluated = [at.get(number, math.nan) for number in run.evaluations.numbers]
     series = (
-        Series("training", _elapsed(run), run.steps.column("loss"), "line", TRAINING),
-        Series("evaluation", [max(0.0, at) for at in evaluated], run.evaluations.loss, "points", EVALUATION),
+        Series("training", clock, run.steps.column("loss"), "line", TRAINING),
+        Series("evaluation", evaluated, run.evaluations.loss, "points", EVALUATION),
     )
-    about = "Seconds since the first step began, with everything between the steps."
+    about = "All step times so far, added up: evaluation and saving are outside the clock."
     return Chart("loss-time", "Loss over time", "seconds", LOSS, series, about=about, y_format=NATS, x_format="seconds")
 
 
@@ -170,11 +172,5 @@ def _steps(run: RunFacts) -> list[float]:
     return [float(number) for number in run.steps.numbers]
 
 
-def _start(run: RunFacts) -> float:
-    times, seconds = run.steps.column("time"), run.steps.column("seconds")
-    return times[0] - (seconds[0] if math.isfinite(seconds[0]) else 0.0) if times else math.nan
-
-
-def _elapsed(run: RunFacts) -> list[float]:
-    start = _start(run)
-    return [time - start for time in run.steps.column("time")]
+def _clock(run: RunFacts) -> list[float]:
+    return list(accumulate(0.0 if math.isnan(seconds) else seconds for seconds in run.steps.column("seconds")))

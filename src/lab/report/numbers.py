@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from lab.compare import formats, measures, statistics
@@ -41,7 +42,7 @@ def speed(run: RunFacts) -> list[Number]:
     return [
         _rate(run),
         _interval(run),
-        _quantity("median normal step", sorted(normal)[len(normal) // 2] if normal else None, "seconds", "derived", ""),
+        _quantity("median normal step", median(normal) if normal else None, "seconds", "derived", ""),
         _quantity("overall", overall, "tokens/s", "derived", "warm-up and observed steps too"),
         _utilisation(run),
         Number("peak of the device", f"{peak / 1e12:,.1f} TFLOP/s", "declared", str(source or ""))

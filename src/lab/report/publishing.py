@@ -68,7 +68,7 @@ def without_this_machine(text: str, host: str, folders: Mapping[str, str]) -> st
     """The text without this machine's name, and with stand-ins for its folders, the longest first."""
     for folder, stand_in in sorted(folders.items(), key=lambda item: -len(item[0])):
         text = text.replace(folder, stand_in) if len(folder) > 1 else text
-    return re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "[host]", text) if len(host) > 2 else text
+    return re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "[host]", text) if len(host) > 1 else text
 
 
 def _copy(run: RunDirectory, folder: Path, hidden: Callable[[str], str]) -> RunDirectory:

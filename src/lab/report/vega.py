@@ -102,7 +102,7 @@ def specification(chart: Chart) -> tuple[Spec, int]:
 
 def _extent(chart: Chart) -> tuple[float, float]:
     places = [x for one in chart.series for x in one.x if math.isfinite(x)]
-    low, high = min(places, default=0.0), max(places, default=1.0)
+    low, high = (_rounded(end(places, default=0.0)) for end in (min, max))
     return (low, high) if high > low else (low - 1, high + 1)
 
 
@@ -119,7 +119,12 @@ def _values(chart: Chart) -> tuple[list[Spec], int]:
 
 
 def _json(value: float) -> float | None:
-    return float(f"{value:.7g}") if math.isfinite(value) else None
+    return _rounded(value) if math.isfinite(value) else None
+
+
+def _rounded(value: float) -> float:
+    """Seven digits are more than a screen shows, and half the bytes."""
+    return float(f"{value:.7g}")
 
 
 def _axes(chart: Chart) -> Spec:
@@ -134,6 +139,7 @@ def _axes(chart: Chart) -> Spec:
                 "labelFlush": True,
                 "labelExpr": "datum.value === 0 ? '0' : datum.label",
                 "tickCount": {"expr": "max(2, width / 90)"},
+                "tickMinStep": 0 if chart.x_format == "seconds" else 1,
             },
             "scale": _SHOWN,
         },

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from sample_runs import write
+from typer.testing import CliRunner
+
+from lab.cli import app
+from lab.errors import Refused, Regression, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+OTHER = "sample-20261201-0916-bbbb"
+
+
+@pytest.fixture
+def pair(project: Path) -> tuple[str, str]:
+    write(project / ".runs", steps=60)
+    write(project / ".runs", id=OTHER, steps=60, overrides=("attention=flex",), weights="other", peak=36_000_000_000)
+    return "sample-20261201-0915-aaaa", OTHER
+
+
+def lab(*arguments: str) -> Result:
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_the_verdict_comes_first_figures_second_and_the_next_command_last(pair: tuple[str, str]) -> None:
+    text = lab("compare", *pair).output
+
+    order = [
+        text.index(word) for word in ("not comparable: initial weights", "attention.name", "peak allocated", "Next: ")
+    ]
+    assert order == sorted(order)
+    assert text.rstrip().splitlines()[-1].startswith("Next: lab run ")
+
+
+def test_marks_and_directions_are_words_and_not_colours(pair: tuple[str, str]) -> None:
+    text = lab("compare", *pair).output
+
+    assert "\x1b[" not in text
+    assert "+ better   - worse   ~ no claim   x not comparable   ! missing or not a number" in text
+    assert "less memory" in text
+
+
+def test_only_changed_leaves_out_what_is_the_same(pair: tuple[str, str]) -> None:
+    text = lab("compare", *pair, "--only-changed").output
+
+    assert "initial weights" in text
+    assert "evaluation inputs" not in text
+    assert "measurement scope" not in text
+
+
+def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
+    text = lab("compare", *pair).output
+
+    assert "(tokens)" in text
+    assert "(loss)" in text
+
+
+def test_json_says_the_same_and_nothing_else(pair: tuple[str, str]) -> None:
+    record = json.loads(lab("compare", *pair, "--json").output)
+
+    assert record["schema"] == 1
+    assert [run["id"] for run in record["runs"]] == list(pair)
+    assert record["pairs"][0]["verdicts"] == {"loss": "not comparable", "speed": "comparable", "memory": "comparable"}
+
+
+def test_markdown_and_html_are_whole_documents(pair: tuple[str, str]) -> None:
+    assert lab("compare", *pair, "--md").output.startswith("# sample-20261201-0915-aaaa and ")
+    assert lab("compare", *pair, "--html").output.startswith("<!doctype html>")
+
+
+def test_two_forms_at_once_are_refused(pair: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="Give one of"):
+        lab("compare", *pair, "--json", "--md")
+
+
+def test_one_run_is_not_a_comparison(pair: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="two runs or more"):
+        lab("compare", pair[0])
+
+
+def test_a_required_question_that_is_not_comparable_ends_with_three(pair: tuple[str, str]) -> None:
+    with pytest.raises(Refused, match="Loss is not comparable: initial weights"):
+        lab("compare", *pair, "--require", "loss,memory")
+
+    assert lab("compare", *pair, "--require", "memory").exit_code == 0
+
+
+def test_a_figure_that_moved_too_far_ends_with_four(pair: tuple[str, str]) -> None:
+    with pytest.raises(Regression, match="peak allocated"):
+        lab("compare", *reversed(pair), "--fail-if", "memory:+5%")
+
+    assert lab("compare", *pair, "--fail-if", "memory:+5%", "--fail-if", "speed:-3%").exit_code == 0
+
+
+def test_a_bound_that_cannot_be_read_stops_before_any_work(project: Path) -> None:
+    with pytest.raises(UsageError, match="is not a bound"):
+        lab("compare", "a", "b", "--fail-if", "speed")
+
+
+def test_latest_and_prefixes_name_runs(pair: tuple[str, str]) -> None:
+    record = json.loads(lab("compare", "sample-20261201-0915", "latest", "--json").output)
+
+    assert [run["id"] for run in record["runs"]] == list(pair)
+
+
+def test_a_run_with_itself_is_the_same_in_everything(pair: tuple[str, str]) -> None:
+    record = json.loads(lab("compare", pair[0], pair[0], "--json").output)
+
+    assert set(record["pairs"][0]["verdicts"].values()) == {"comparable"}
+    assert {change["difference"] for change in record["pairs"][0]["changes"]} == {0.0}
