@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import atexit
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from lab.errors import LabError
 from lab_wandb import contents, rows
 from lab_wandb import link as links
+from lab_wandb.alone import alone
 from lab_wandb.mirror import opened
 from lab_wandb.options import WandbOptions
 from lab_wandb.session import reachable
 from lab_wandb.settings import WandbSettings, read_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lab.runs.directory import RunDirectory
     from lab_wandb.link import Link
     from lab_wandb.mirror import Mirror
@@ -44,10 +47,11 @@ class WandbTracker:
             return None
         if self._mirror is None and (done := _complete(run)) and (done.mode == "online" or self._why_offline()):
             return done.url
-        mirror = self._mirror or self._open(run)
+        mirror = self._mirror or self._open_alone(run)
         ended = contents.status(run) in contents.ENDED
-        mirror.push(ended)
-        mirror.save()
+        with self._to_be_sent_later(run):
+            mirror.push(ended)
+            mirror.save()
         if ended:
             self.close()
         return mirror.link.url
@@ -57,14 +61,29 @@ class WandbTracker:
         mirror, self._mirror = self._mirror, None
         if mirror is not None:
             atexit.unregister(self.close)
-            try:
-                with self._held:
-                    mirror.close()
-            except Exception as error:  # as above; what was not delivered is sent by the next sync
-                raise LabError(
-                    f"W&B did not take the end of the run: {type(error).__name__}: {error}",
-                    f"Try later: lab runs track {mirror.run.id} --to wandb",
-                ) from error
+            with self._to_be_sent_later(mirror.run), self._held:
+                mirror.close()
+
+    @contextmanager
+    def _to_be_sent_later(self, run: RunDirectory) -> Iterator[None]:
+        """What W&B does not take now is sent by the next sync; its failures have no common class."""
+        try:
+            yield
+        except Exception as error:
+            self._mirror = None
+            self._held.close()
+            raise LabError(
+                f"W&B did not take all of {run.id}: {type(error).__name__}: {error}",
+                f"Try later: lab runs track {run.id} --to wandb",
+            ) from error
+
+    def _open_alone(self, run: RunDirectory) -> Mirror:
+        try:
+            self._held.enter_context(alone(run))
+            return self._open(run)
+        except BaseException:
+            self._held.close()
+            raise
 
     def _open(self, run: RunDirectory) -> Mirror:
         """Online if W&B answers in time; offline, and said so, if not."""
@@ -73,7 +92,6 @@ class WandbTracker:
             try:
                 return self._hold(run, self._link(run, "online"))
             except Exception as error:  # its failures have no common class, and none may cost the mirror
-                self._held.pop_all()
                 note = f"W&B refused: {type(error).__name__}: {error}"
         told = f"{note} Later: lab runs track {run.id} --to wandb"
         return self._hold(run, links.moved(self._link(run, "offline"), note=told))

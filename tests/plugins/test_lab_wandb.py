@@ -538,6 +538,43 @@ def test_an_old_wandb_that_lacks_an_unstable_setting_still_works(run, monkeypatc
     assert len(Mirrored(run).rows) == 1
 
 
+LIVE = """
+import sys, time
+from pathlib import Path
+from lab.runs.directory import RunDirectory
+from lab_wandb.tracker import WandbTracker
+run, tracker = RunDirectory(Path(sys.argv[1])), WandbTracker()
+tracker.sync(run)
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_process_that_is_asked_to_end_delivers_first_and_the_next_one_waits_for_it(run, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for number in (1, 2, 3):
+        step(run, number)
+    live = subprocess.Popen([sys.executable, "-c", LIVE, str(run.path)], stdout=subprocess.PIPE)
+    with live:
+        assert live.stdout.readline() == b"open\n"
+        end(run)
+        live.terminate()
+
+        sync(run, mode="offline")
+
+    mirrored = Mirrored(run)
+    assert live.returncode == 143
+    assert sorted(row["train/step"] for row in mirrored.rows) == [1, 2, 3]
+    assert mirrored.summary["summary/outcome"] == "completed"
+
+
+def test_a_mirror_that_is_held_by_another_process_is_waited_for_and_then_left(run):
+    from lab_wandb.alone import alone
+
+    with alone(run), pytest.raises(LabError, match="another process"), alone(run, seconds=0.2):
+        pass
+
+
 # secrets
 
 
