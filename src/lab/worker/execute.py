@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from lab.runs import records
 from lab.training.optimizer import check_finite
+from lab.worker.numbers import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,11 +79,12 @@ class Position:
 
 @dataclass(frozen=True)
 class Pulled:
-    """A step that was handed to the device and whose numbers are still there."""
+    """A step that was handed to the device and whose numbers are still on their way."""
 
     number: int
     step: Step
     lap: Lap
+    numbers: Numbers
 
 
 class Execution:
@@ -151,7 +153,7 @@ class Execution:
         step = next(steps, None)
         lap = self.clock.stop()
         self.phases.require_closed()
-        return None if step is None else Pulled(number, step, lap)
+        return None if step is None else Pulled(number, step, lap, Numbers(step))
 
     def _settle(self) -> None:
         """Read the pending step, write its line, tell the observers; stop the run when its numbers are not finite."""
@@ -164,20 +166,19 @@ class Execution:
         logger.info("step %d of %d  loss %s  %.3f s", pulled.number, self.schedule.steps, line["loss"], line["seconds"])
         self.observers.step_finished(pulled.number, line)
         if pulled.step.targets:
-            norm = line["gradient_norm"]
-            check_finite(pulled.number, float(pulled.step.loss), norm if isinstance(norm, float) else None)
+            check_finite(pulled.number, pulled.numbers.loss(), pulled.numbers.gradient_norm())
 
     def _line(self, pulled: Pulled) -> dict[str, object]:
-        step, number = pulled.step, pulled.number
+        step, number, numbers = pulled.step, pulled.number, pulled.numbers
         seconds = pulled.lap.seconds()
         self.position.targets += step.targets
         return {
-            **{name: float(value) for name, value in step.values.items()},
+            **numbers.values(),
             "kind": "step",
             "step": number,
             "time": time.time(),
-            "loss": float(step.loss) if step.targets else None,
-            "gradient_norm": None if step.gradient_norm is None else float(step.gradient_norm),
+            "loss": numbers.loss() if step.targets else None,
+            "gradient_norm": numbers.gradient_norm(),
             "learning_rate": step.learning_rate,
             "seconds": seconds,
             "targets": step.targets,
