@@ -59,6 +59,16 @@ def test_each_document_ends_with_one_end_of_text(tmp_path):
     assert [bytes(document[:-1]).decode() for document in documents] == ["ab", "a<|endoftext|>b", "<|endoftext|>"]
 
 
+def test_a_document_longer_than_the_context_is_kept_whole_in_one_split(tmp_path):
+    texts = [f"{number} and so on" for number in range(8)]
+
+    cache = prepared(tmp_path, texts, context=4)
+
+    assert texts_of(cache) == texts
+    assert cache.split("train").tokens.tolist().count(256) == len(texts)
+    assert texts_of(cache, "validation") == [VALIDATION]
+
+
 def test_white_space_is_text_and_nothing_is_not(tmp_path):
     null, missing = (Document("", {}, f"line {number}: no text") for number in (4, 5))
 

@@ -18,7 +18,7 @@ from lab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import BufferedWriter
+    from typing import BinaryIO
 
     import numpy.typing as npt
 
@@ -37,7 +37,7 @@ class SplitWriter:
         self._folder = folder
         self._lengths = array("q")
         with on_disk(folder):
-            self._file: BufferedWriter = (folder / f"{name}.tokens").open("wb", buffering=BUFFER_BYTES)
+            self._file: BinaryIO = (folder / f"{name}.tokens").open("wb", buffering=BUFFER_BYTES)
 
     def append(self, document: npt.NDArray[np.uint32], text_bytes: int) -> None:
         """Add one document, its end-of-text included, that spelt so many bytes of text."""
