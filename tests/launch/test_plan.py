@@ -173,6 +173,20 @@ def test_a_source_gets_the_variables_that_it_names_and_no_other_stage_does(
     assert "planted-value" not in json.dumps(job.record())
 
 
+def test_a_stage_of_ones_own_names_the_variables_that_it_gets(settings, small, write, project, monkeypatch):
+    monkeypatch.setenv("MINE_TOKEN", "is unset below, and again after the test")
+    monkeypatch.delenv("MINE_TOKEN")
+    write("x", f'{STAGE}["true"]\nforward = ["MINE_TOKEN"]\n[[stages]]\nname = "y"\nrun = ["true"]\n')
+
+    with pytest.raises(UsageError, match="stage x forwards MINE_TOKEN, which is not set"):
+        planned(settings, "x")
+    (project / ".env").write_text("MINE_TOKEN=planted-value\n")
+    job = planned(settings, "x").job
+
+    assert [stage.forwarded for stage in job.stages] == [("MINE_TOKEN",), ()]
+    assert job.forwarded == ("MINE_TOKEN",)
+
+
 def test_a_strangers_plugin_is_in_the_provenance_with_its_hash(settings, small, install_plugin):
     install_plugin("acme", SOURCE, version="3.1")
 

@@ -69,7 +69,7 @@ def test_without_the_cache_the_same_rows_come_back(settings):
     assert index.rows(settings) == first
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1, "rows": 5}', b'{"schema": 99, "rows": {}}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"fields": [], "rows": {}}', b'{"rows": 5}'])
 def test_a_damaged_cache_is_as_good_as_none(settings, content):
     make(settings, "smoke-20261201-0915-aaaa")
     first = index.rows(settings)
@@ -127,10 +127,13 @@ def test_only_the_newest_are_read_when_only_they_are_wanted(settings, monkeypatc
         make(settings, f"smoke-20261201-091{minute}-aaaa")
     reads = Reads(monkeypatch)
 
-    rows = index.rows(settings, newest=2)
+    few = index.rows(settings, newest=2)
+    monkeypatch.setattr(index, "FEW", 0)
+    remembered = index.rows(settings, newest=2)
 
-    assert [row.id[-9:] for row in rows] == ["0913-aaaa", "0914-aaaa"]
-    assert len(reads.names) == 2
+    assert [row.id[-9:] for row in few] == ["0913-aaaa", "0914-aaaa"]
+    assert few == remembered
+    assert len(reads.names) == 4
     assert index.count(settings) == 5
 
 

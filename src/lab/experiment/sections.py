@@ -184,3 +184,5 @@ class StageSection(Section):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     run: tuple[str, ...] = Field(min_length=1)
     hours: Positive | None = None
+    forward: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    """Names of environment variables that this stage gets, secrets included; their values are never written down."""

@@ -126,7 +126,7 @@ def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
 
 def job_of(experiment: Experiment, plugins: Plugins, bundle_sha256: str, known: Mapping[str, str]) -> Job:
     """The job of an experiment: the stages of a training, or the experiment's own."""
-    forwarded = {stage: names for stage, names in _forwarded(experiment, plugins, known).items() if names}
+    forwarded = _forwarded(experiment, plugins, known)
     stages = [replace(stage, forwarded=tuple(forwarded.get(stage.name, ()))) for stage in _stages(experiment)]
     declared = experiment.environment
     return Job(
@@ -190,7 +190,15 @@ def _stages(experiment: Experiment) -> Iterator[Stage]:
 
 
 def _forwarded(experiment: Experiment, plugins: Plugins, known: Mapping[str, str]) -> dict[str, list[str]]:
-    """Which stage gets which variable: those that the options of its parts name in `forwards`, where they are set."""
+    """Which stage gets which variable: those that the options of its parts name in `forwards`, where they are set.
+
+    Raises `UsageError` for a variable that a stage of the experiment's own asks for and nobody set.
+    """
+    for stage in experiment.stages:
+        if absent := [name for name in stage.forward if name not in known]:
+            raise UsageError(f"stage {stage.name} forwards {', '.join(absent)}, which is not set", "Set it in .env.")
+    if experiment.stages:
+        return {stage.name: sorted(stage.forward) for stage in experiment.stages}
     wanted: dict[str, set[str]] = {PREPARE: set(), TRAIN: set()}
     for kind, key, choice in chosen(experiment):
         if kind == "tracker" and choice.options.get("where") != "worker":

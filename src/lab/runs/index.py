@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
 from lab.runs import records
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from lab.runs.records import Record
     from lab.settings import Settings
 
-Cache = dict[str, tuple[int, "Record"]]
-"""By the run's id: when its directory last changed, and its row."""
+Cache = dict[str, list[Any]]
+"""By the run's id: when its directory last changed, then the values of its row."""
 CACHE_NAME = "runs-index.json"
-CACHE_SCHEMA = 1
+FEW = 200
+"""So many rows are read from their records sooner than the cache of thousands is."""
+_FIELDS = [field.name for field in fields(Row) if field.name not in ("id", "path")]
+_TAGS = 1 + _FIELDS.index("tags")
 _SETTLED_NANOSECONDS = 2_000_000_000
 """A directory that changed this recently may change again within one tick of the file system's clock."""
 
@@ -36,23 +38,23 @@ def rows(settings: Settings, newest: int | None = None) -> list[Row]:
     """The rows of all runs, or of the newest ones, oldest first."""
     folder = settings.runs_folder
     names = sorted(_names(folder), key=age)
-    wanted = names if newest is None else names[max(0, len(names) - newest) :]
+    if newest is not None and newest <= FEW:
+        return [read_row(RunDirectory(folder / name)) for name in names[max(0, len(names) - newest) :]]
     file = settings.store_folder / CACHE_NAME
     cache = _remembered(file)
     fresh: Cache = {}
     found = []
     now = time.time_ns()
-    for name in wanted:
-        path = folder / name
-        stamp = _stamp(path)
+    for name in names if newest is None else names[max(0, len(names) - newest) :]:
+        stamp = _stamp(f"{folder}/{name}")
         known = cache.get(name)
         if known is not None and known[0] == stamp:
-            found.append(_row(path, known[1]))
+            found.append(_row(folder / name, known))
             continue
-        row = read_row(RunDirectory(path))
+        row = read_row(RunDirectory(folder / name))
         found.append(row)
         if row.status in FINAL and now - stamp > _SETTLED_NANOSECONDS:
-            fresh[name] = (stamp, _record(row))
+            fresh[name] = [stamp, *(getattr(row, field) for field in _FIELDS)]
     _remember(file, cache, fresh, names)
     return found
 
@@ -64,16 +66,15 @@ def count(settings: Settings) -> int:
 
 def _names(folder: Path) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if os.path.isfile(os.path.join(entry.path, CONFIG))]
+        return [name for name in os.listdir(folder) if _stamp(f"{folder}/{name}/{CONFIG}") >= 0]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise LabError(f"{folder}: cannot be read: {error.strerror}") from error
 
 
-def _stamp(path: Path) -> int:
-    """When the directory last got, lost or replaced a file: every record of a run that ended is replaced as a whole."""
+def _stamp(path: str) -> int:
+    """When a directory last got, lost or replaced a file, as every record of a run that ended is; -1 for nothing."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
@@ -83,8 +84,9 @@ def _stamp(path: Path) -> int:
 def _remembered(file: Path) -> Cache:
     try:
         content = json.loads(file.read_bytes())
-        entries = content["rows"].items() if content["schema"] == CACHE_SCHEMA else ()
-        return {name: (stamp, record) for name, (stamp, record) in entries if isinstance(record, dict)}
+        if content["fields"] != _FIELDS:  # written by another version of lab
+            return {}
+        return {name: entry for name, entry in content["rows"].items() if len(entry) == len(_FIELDS) + 1}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 
@@ -97,15 +99,11 @@ def _remember(file: Path, cache: Cache, fresh: Cache, names: Iterable[str]) -> N
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        records.write_bytes(file, json.dumps({"schema": CACHE_SCHEMA, "rows": kept}, separators=(",", ":")).encode())
+        records.write_bytes(file, json.dumps({"fields": _FIELDS, "rows": kept}, separators=(",", ":")).encode())
     except (OSError, LabError):
         return
 
 
-def _record(row: Row) -> Record:
-    return {key: value for key, value in asdict(row).items() if key not in ("id", "path")}
-
-
-def _row(path: Path, record: Record) -> Row:
-    known = {key: value for key, value in record.items() if key in Row.__dataclass_fields__}
-    return Row(id=path.name, path=path, **{**known, "tags": tuple(known.get("tags") or ())})
+def _row(path: Path, known: list[Any]) -> Row:
+    known[_TAGS] = tuple(known[_TAGS])
+    return Row(path.name, path, *known[1:])
