@@ -11,6 +11,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.data.building import SplitWriter, building, files_of, write_token_bytes
 from lab.data.cache import TokenCache, folder_of, identity_of, stored, write_manifest
@@ -109,6 +111,22 @@ def test_an_edited_manifest_is_refused(tmp_path):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
     with pytest.raises(LabError, match=r"manifest\.json: is not what was written"):
+        TokenCache.open(folder)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["seal", "files", "type", "x"]), inner),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=30) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_other_manifest_is_refused_without_a_traceback(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / "manifest.json").write_bytes(content)
+
+    with pytest.raises(LabError, match=r"manifest\.json: "):
         TokenCache.open(folder)
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lab.contracts import Document
 from lab.data.cache import TokenCache
 from lab.data.documents import document_id, split_of
-from lab.data.prepare import find, manifest_for_run, prepare
+from lab.data.prepare import find, manifest_for_run, prepare, tokenizer_of
+from lab.data.tokenizer import embedded_folder
 from lab.errors import LabError
 from lab.experiment.sections import Data
 
@@ -313,3 +314,16 @@ def test_a_source_that_breaks_off_after_enough_was_read_does_no_harm(tmp_path):
     assert texts_of(prepare(data(train_tokens=1, validation_tokens=1), source, tmp_path, None, ByteTokenizer())) == [
         "one"
     ]
+
+
+def test_the_tokenizer_comes_from_the_source_when_it_offers_one(tmp_path):
+    class Hub(ListSource):
+        def tokenizer_folder(self, choice):
+            return embedded_folder() if choice.name == "hub/gpt2" else None
+
+    elsewhere = data(tokenizer={"name": "hub/gpt2", "revision": "1" * 40})
+
+    assert tokenizer_of(elsewhere, Hub([])).record()["name"] == "hub/gpt2"
+    assert tokenizer_of(data(), Hub([])).sha256 == tokenizer_of(data(), ListSource([])).sha256
+    with pytest.raises(LabError, match="is not on this machine"):
+        tokenizer_of(elsewhere, ListSource([]))

@@ -139,15 +139,15 @@ def _loaded(name: str, overrides: list[str] | tuple[str, ...], settings: Setting
 
 def _of_experiment(experiment: Experiment, settings: Settings) -> dict[str, Any]:
     from lab.data.cache import TokenCache
-    from lab.data.prepare import find
+    from lab.data.prepare import find, tokenizer_of
     from lab.data.stats import Packing, first_documents, stats
-    from lab.data.tokenizer import load as load_tokenizer
     from lab.errors import LabError
     from lab.plugins import load
 
     data = _data(experiment)
-    tokenizer = load_tokenizer(data.tokenizer)
-    folder = find(data, load(settings).build("source", data.source), settings.store_folder, tokenizer)
+    source = load(settings).build("source", data.source)
+    tokenizer = tokenizer_of(data, source)
+    folder = find(data, source, settings.store_folder, tokenizer)
     if not folder.exists():
         raise LabError(f"The data of {experiment.name} is not prepared.", f"Run: lab data prepare {experiment.name}")
     cache = TokenCache.open(folder)

@@ -29,7 +29,7 @@ def prepare(
     threads: int | None = None,
 ) -> TokenCache:
     """The verified token cache of `data`, made if the store does not hold it yet, the same by any number of threads."""
-    tokenizer = tokenizer or tokenizers.load(data.tokenizer)
+    tokenizer = tokenizer or tokenizer_of(data, source)
     key = key_of(data, source, tokenizer)
     identity = identity_of(key)
     folder = folder_of(store, identity)
@@ -46,7 +46,13 @@ def prepare(
 
 def find(data: Data, source: Source, store: Path, tokenizer: Tokenizer | None = None) -> Path:
     """Where the cache of `data` is or would be."""
-    return folder_of(store, identity_of(key_of(data, source, tokenizer or tokenizers.load(data.tokenizer))))
+    return folder_of(store, identity_of(key_of(data, source, tokenizer or tokenizer_of(data, source))))
+
+
+def tokenizer_of(data: Data, source: Source) -> Tokenizer:
+    """The experiment's tokenizer: from the source's hub when the source offers one, else from this machine."""
+    offered = getattr(source, "tokenizer_folder", None)
+    return tokenizers.load(data.tokenizer, offered(data.tokenizer) if offered else None)
 
 
 def key_of(data: Data, source: Source, tokenizer: Tokenizer) -> dict[str, object]:
