@@ -77,7 +77,8 @@ class World:
     def job(self, *stages, **changes):
         """A run directory with a bundle that holds the stage runner, and a job of these stages."""
         run = RunDirectory.create(self.project / ".runs", "tiny")
-        packed = archive.pack([("src/lab/jobs/stages.py", Path(stage_runner.__file__).read_bytes(), False)])
+        files = [("src/lab/jobs/stages.py", Path(stage_runner.__file__).read_bytes(), False)]
+        packed = archive.pack([*files, ("extra.bin", changes.pop("extra", b""), False)])
         write_bytes(run.bundle, packed)
         write_json(run.config, {"schema": 1, "run_id": run.id, "experiment": {}})
         needs = {"gpu": A4000, "image": IMAGE, "volume_gb": 20, **changes.pop("needs", {})}

@@ -58,6 +58,8 @@ class Cloud:
     """Whether a Pod's own key may act on it: "allowed" or "forbidden"."""
     furnish: Callable[[Pod], None] = lambda pod: None
     """Puts something on a Pod's own new volume, for a test that does not want to wait for it to come there."""
+    largest_file: int | None = None
+    """Stands for a quota: a container's write beyond so many bytes of one file fails."""
     page_size: int = 100
     grace: float = 10.0
     """Real seconds between a container's SIGTERM and its SIGKILL."""

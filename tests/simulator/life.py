@@ -74,6 +74,7 @@ class Life:
             "cwd": str(pod.folder / "container"),
             "log": str(pod.folder / f"boot-{pod.boots}.log"),
             "grace": self.cloud.grace,
+            "largest_file": self.cloud.largest_file,
         }
         pod.container = Container(order, lambda line: pod.say(self.cloud.clock.now(), "container", line))
         return await pod.container.wait()

@@ -132,12 +132,9 @@ class Proxy:
         fault: Fault | None,
     ) -> web.StreamResponse:
         fault = fault if fault and fault.direction == "response" else None
-        if fault and fault.applied and fault.effect == "answer":
+        if fault and fault.applied and fault.effect in ("answer", "reset"):
             await upstream.read()
-            return self._page(exchange, fault.status, fault)
-        if fault and fault.applied and fault.effect == "reset":
-            await upstream.read()
-            return cut(request)
+            return self._page(exchange, fault.status, fault) if fault.effect == "answer" else cut(request)
         if fault and fault.effect in ("truncate", "gzip"):
             return await _rewritten(request, upstream, fault)
         headers = {name: value for name, value in upstream.headers.items() if name.lower() not in HOP}
@@ -145,13 +142,17 @@ class Proxy:
             headers["Content-Length"] = str(upstream.content_length)
         response = web.StreamResponse(status=upstream.status, headers=headers)
         await response.prepare(request)
+        remembering = request.method == "GET" and pod.scenario.stale_route > 0
         kept = bytearray()
-        async for piece in self._pieces(request, upstream.content, fault):
-            await response.write(piece)
-            if len(kept) < 65536 and request.method == "GET":
-                kept += piece
+        try:
+            async for piece in self._pieces(request, upstream.content, fault):
+                await response.write(piece)
+                if remembering:
+                    kept += piece
+        except (aiohttp.ClientError, TimeoutError):
+            return cut(request)  # the answer has begun, so all that is left is to break it off
         await response.write_eof()
-        if request.method == "GET" and pod.scenario.stale_route and len(kept) < 65536:
+        if remembering:
             pod.remembered[exchange.path] = (upstream.status, headers, bytes(kept))
         exchange.answered = self.cloud.clock.now()
         return response

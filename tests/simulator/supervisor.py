@@ -1,7 +1,7 @@
 """A container's runtime: runs one command, adopts its orphans, and leaves none of them alive.
 
-Started by path as a process of its own. Its standard input brings one line of JSON (argv, env, cwd, log, grace) and
-is then the life-line: when it closes, for whatever reason, the container is stopped.
+Started by path as a process of its own. Its standard input brings one line of JSON (argv, env, cwd, log, grace,
+largest_file) and is then the life-line: when it closes, for whatever reason, the container is stopped.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -38,7 +39,7 @@ def main() -> int:
                 stderr=log,
                 start_new_session=True,
                 restore_signals=True,
-                preexec_fn=_usual_signals,
+                preexec_fn=lambda: _prepare(order["largest_file"]),
             )
         except OSError as error:
             log.write(f"exec {order['argv'][0]}: {error.strerror}\n".encode())
@@ -48,7 +49,10 @@ def main() -> int:
         return code
 
 
-def _usual_signals() -> None:
+def _prepare(largest_file: int | None) -> None:
+    """In the container, before its command: the usual signals, and the disk's limit."""
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

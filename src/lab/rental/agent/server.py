@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -161,15 +160,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, content: BinaryIO, offset: int, count: int) -> None:
         self.wfile.flush()
+        sent = 0
         try:
-            while count:
-                sent = os.sendfile(self.connection.fileno(), content.fileno(), offset, count)
-                if sent == 0:
-                    break
-                offset, count = offset + sent, count - sent
+            if count:
+                sent = self.connection.sendfile(content, offset, count)  # waits for a slow reader, unlike os.sendfile
         except OSError:
             pass
-        self.close_connection = self.close_connection or count > 0
+        self.close_connection = self.close_connection or sent < count
 
     def _finish(self, length: int) -> None:
         self.send_header("Content-Length", str(length))
