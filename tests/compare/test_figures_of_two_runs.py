@@ -235,3 +235,10 @@ def test_only_what_changed_is_shown_when_asked(runs: Path) -> None:
 
     assert [row.name for row in rows.check_rows(pair, only_changed=True)] == ["whole records"]
     assert [row.name for row in rows.figure_rows(pair, 1, only_changed=True)] == ["peak allocated", "peak reserved"]
+
+
+def test_token_losses_of_two_tokenizers_on_the_same_inputs_are_not_ranked(runs: Path) -> None:
+    found = changes(compared(write(runs), write(runs, id=OTHER, tokenizer="other")))
+
+    assert found["validation loss"].mark is Mark.NOT_COMPARABLE
+    assert found["validation loss"].words == "a token is not the same text in both"

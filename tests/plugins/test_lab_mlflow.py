@@ -113,6 +113,7 @@ def test_a_lost_link_finds_its_mirror_again(runs: Path) -> None:
     run = write(runs, steps=10)
     MlflowTracker().sync(run)
     known = mirrored(run).info.run_id
+    assert mirrored(run).data.tags["lab.mirrored_bytes"] == str(run.metrics.stat().st_size)
     run.tracker_link("mlflow").unlink()
 
     MlflowTracker().sync(run)

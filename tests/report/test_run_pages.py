@@ -10,7 +10,7 @@ from sample_runs import CPU, edit, write
 
 from lab.compare import facts
 from lab.compare.comparison import compare
-from lab.report import page, vega
+from lab.report import figures, page, vega
 from lab.report.charts import Chart, Series, thinned
 from lab.runs import records
 
@@ -277,3 +277,11 @@ def test_the_ends_of_an_axis_hold_the_first_and_the_last_point() -> None:
 
     low, high = (parameter["value"] for parameter in spec["params"])
     assert [low <= point["x"] <= high for point in spec["data"]["values"]] == [True] * 3
+
+
+def test_the_normal_region_leaves_out_warm_up_and_observed_steps(runs: Path) -> None:
+    run = facts.read(write(runs, steps=10, warmup=2, observed=frozenset({5, 6})))
+
+    regions = figures.step_time(run).regions
+
+    assert [(region.start, region.end) for region in regions] == [(2.5, 4.5), (6.5, 10.5)]
