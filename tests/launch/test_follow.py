@@ -73,6 +73,17 @@ def test_everything_that_was_written_is_shown_once_the_last_lines_too(run):
     assert view.closed
 
 
+def test_only_the_stages_of_this_attempt_are_shown(run):
+    view = RecordingView()
+    for attempt in (1, 2):
+        records.append_line(run.stages, {"event": "entered", "attempt": attempt})
+        records.append_line(run.stages, {"event": "started", "stage": f"of {attempt}"})
+
+    execute(run, (FINISHED, None), view=view, attempt=2)
+
+    assert [line["stage"] for line in view.stages] == ["of 2"]
+
+
 def test_the_receipt_is_kept_for_any_later_process(run):
     execute(run, (FINISHED, None))
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 from lab.cli.output import console, plain
+from lab.cli.run_figures import Training, clock
 from lab.compare.formats import quantity
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
+    from collections.abc import Iterator
+
+    from rich.console import Group
     from rich.text import Text
 
     from lab.launch.follow import View
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
     from lab.runs.records import Record
 
 PLAIN_SECONDS = 5.0
-RECENT_STEPS = 20
 BAR_WIDTH = 16
+WIDE = 100
+_CLOCK_WIDTH = 6
 _LOG_BYTES = 2000
+_MARKS: dict[object, tuple[str, str]] = {
+    0: ("\u2713", "green"),
+    130: ("\u25a0", "yellow"),
+    143: ("\u25a0", "yellow"),
+}
 _SPINNER = "\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"
 
 
@@ -32,55 +39,6 @@ def view(run: RunDirectory, planned_steps: int | None, *, quiet: bool) -> View:
     if quiet:
         return Silent()
     return Live(run, planned_steps) if sys.stderr.isatty() else Lines(planned_steps)
-
-
-class Training:
-    """What is known of the training so far: the latest figures, the speed, and the time that is left."""
-
-    def __init__(self, planned_steps: int | None) -> None:
-        self.planned_steps = planned_steps
-        self.step = 0
-        self.loss: float | None = None
-        self.evaluation: tuple[int, float] | None = None
-        self._recent: deque[tuple[float, float, float]] = deque(maxlen=RECENT_STEPS)
-
-    def hear(self, line: Record) -> None:
-        """Take in one line of metrics.jsonl."""
-        step, loss = line.get("step"), line.get("loss")
-        if not isinstance(step, int) or not isinstance(loss, (int, float)):
-            return
-        if line.get("kind") == "evaluation":
-            self.evaluation = (step, loss)
-        elif line.get("kind") == "step":
-            self.step, self.loss = step, loss
-            figures = (line.get("time"), line.get("seconds"), line.get("targets"))
-            if all(isinstance(figure, (int, float)) for figure in figures):
-                self._recent.append(figures)  # type: ignore[arg-type]
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Of the latest steps, by the clock that leaves evaluation out."""
-        seconds = sum(seconds for _, seconds, _ in self._recent)
-        return sum(targets for _, _, targets in self._recent) / seconds if seconds > 0 else None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """By the wall clock, evaluation and saving included."""
-        if self.planned_steps is None or len(self._recent) < 2:
-            return None
-        each = (self._recent[-1][0] - self._recent[0][0]) / (len(self._recent) - 1)
-        return max(0.0, each * (self.planned_steps - self.step))
-
-    def words(self) -> list[str]:
-        """The figures, in the order in which they are read."""
-        words = []
-        if self.loss is not None:
-            words.append(f"loss {quantity(self.loss, 'nats/token')}")
-        if self.evaluation is not None:
-            words.append(f"evaluation {quantity(self.evaluation[1], 'nats/token')}")
-        if self.tokens_per_second is not None:
-            words.append(f"{self.tokens_per_second:,.0f} tokens/s")
-        return words
 
 
 class Silent:
@@ -128,10 +86,8 @@ class Lines(Silent):
             now = time.monotonic()
             if now - self._said >= PLAIN_SECONDS or training.step == training.planned_steps:
                 self._said = now
-                left = training.seconds_left
-                rest = [f"{_clock(left)} left"] if left else []
                 total = f"/{training.planned_steps}" if training.planned_steps else ""
-                self.notice(f"step {training.step}{total}: {', '.join([*training.words(), *rest])}")
+                self.notice(f"step {training.step}{total}: {', '.join(training.words())}")
 
 
 class Live:
@@ -175,33 +131,36 @@ class Live:
         """Leave the last picture standing."""
         self._region.stop()
 
-    def _picture(self) -> Table:
-        from rich.table import Table
+    def _picture(self) -> Group:
+        from rich.console import Group
 
-        picture = Table.grid(padding=(0, 2, 0, 0))
-        for _ in range(4):
-            picture.add_column(no_wrap=True)
-        picture.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        for name, line in self._ended.items():
-            good = line.get("exit_code") == 0
-            mark = plain("\u2713", "green") if good else plain("\u2717", "red")
-            picture.add_row(mark, plain(name), plain(_ended(line), "dim" if good else "red"), "", "")
+        names = [*self._ended, *([self._current] if self._current else [])]
+        width = max(map(len, names), default=0)
+        lines = [self._ended_line(name, line, width) for name, line in self._ended.items()]
         if self._current is not None:
-            spinner = plain(_SPINNER[self._turn % len(_SPINNER)], "cyan")
-            elapsed = plain(_clock(time.monotonic() - self._since), "dim")
-            picture.add_row(spinner, plain(self._current, "bold"), elapsed, *self._progress())
-        return picture
+            lines.append(self._current_line(self._current, width))
+        return Group(*lines)
 
-    def _progress(self) -> tuple[RenderableType, Text]:
-        from rich.progress_bar import ProgressBar
+    def _ended_line(self, name: str, line: Record, width: int) -> Text:
+        mark, colour = _MARKS.get(line.get("exit_code"), ("\u2717", "red"))
+        words = plain(_ended(line), "dim" if colour == "green" else colour)
+        return _line(plain(mark, colour), plain(name.ljust(width)), words)
 
+    def _current_line(self, name: str, width: int) -> Text:
+        spinner = plain(_SPINNER[self._turn % len(_SPINNER)], "cyan")
+        elapsed = plain(clock(time.monotonic() - self._since).ljust(_CLOCK_WIDTH), "dim")
+        return _line(spinner, plain(name.ljust(width), "bold"), elapsed, *self._progress())
+
+    def _progress(self) -> Iterator[Text]:
         training = self._training
         if training.step == 0 or not training.planned_steps:
-            return "", plain(self._last_words(), "dim")
-        bar = ProgressBar(total=training.planned_steps, completed=training.step, width=BAR_WIDTH, complete_style="cyan")
-        left = training.seconds_left
-        words = [f"step {training.step}/{training.planned_steps}", *training.words()]
-        return bar, plain("  ".join([*words, *([f"{_clock(left)} left"] if left else [])]))
+            yield plain(self._last_words(), "dim")
+            return
+        if self._console.width >= WIDE:
+            filled = round(BAR_WIDTH * min(1.0, training.step / training.planned_steps))
+            yield plain("\u2501" * filled, "cyan").append_text(plain("\u2501" * (BAR_WIDTH - filled), "dim"))
+        yield plain(f"step {training.step}/{training.planned_steps}")
+        yield from map(plain, training.words())
 
     def _last_words(self) -> str:
         """What the running stage printed last."""
@@ -211,19 +170,19 @@ class Live:
                 lines = log.read().decode("utf-8", "replace").replace("\r", "\n").split("\n")
         except OSError:
             return ""
-        words = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return words[: max(10, self._console.width - 40)]
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _clock(seconds: float) -> str:
-    """A time that is being counted: no more digits than the eye follows."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+def _line(*words: Text) -> Text:
+    """One line, cut where the terminal ends."""
+    from rich.text import Text
+
+    line = Text("  ").join(words)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
 
 
 def _ended(line: Record) -> str:
     seconds = line.get("seconds")
-    took = _clock(seconds) if isinstance(seconds, (int, float)) else ""
+    took = clock(seconds) if isinstance(seconds, (int, float)) else ""
     return took if line.get("exit_code") == 0 else f"{took}  {line.get('reason') or 'failed'}"

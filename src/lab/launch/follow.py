@@ -13,7 +13,7 @@ from lab.launch import collect, recording
 from lab.runs.records import Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from lab.contracts import Backend, JobState, Receipt
@@ -82,13 +82,30 @@ class Stops:
         self.numbers.append(number)
 
 
+class StageLines:
+    """The stage runner's lines of one attempt as they come; those of earlier attempts stand before its entry."""
+
+    def __init__(self, run: RunDirectory, attempt: int) -> None:
+        self._tail = Tail(run.stages)
+        self._attempt = attempt
+        self._entered = attempt == 1
+
+    def new(self) -> Iterator[Record]:
+        """What came since the last call."""
+        for line in self._tail.new():
+            if line.get("event") == "entered":
+                self._entered = line.get("attempt") == self._attempt
+            elif self._entered:
+                yield line
+
+
 def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers: Trackers) -> Ending:
     """Submit the job, follow it until it ended, bring everything home, and write down how it ended."""
     with Stops() as stops:
         receipt = _submit(run, job, backend)
         trackers.start()
         try:
-            state, deleted = _watch(run, receipt, backend, view, trackers, stops)
+            state, deleted = _watch(run, job.attempt, receipt, backend, view, trackers, stops)
         finally:
             view.close()
         missing = [] if deleted else list(backend.fetch(receipt, run))
@@ -111,10 +128,10 @@ def _submit(run: RunDirectory, job: Job, backend: Backend) -> Receipt:
 
 
 def _watch(
-    run: RunDirectory, receipt: Receipt, backend: Backend, view: View, trackers: Trackers, stops: Stops
+    run: RunDirectory, attempt: int, receipt: Receipt, backend: Backend, view: View, trackers: Trackers, stops: Stops
 ) -> tuple[JobState, bool]:
     """Show what is new until the job has ended; return how, and whether its processes were ended by force."""
-    stages, metrics = Tail(run.stages), Tail(run.metrics)
+    stages, metrics = StageLines(run, attempt), Tail(run.metrics)
     heard = 0
     while True:
         state = backend.state(receipt)  # asked before reading: what it wrote until then is read below
