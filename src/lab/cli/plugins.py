@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,25 @@ def list_plugins(
     for title, lines in sections:
         if lines:
             show("", plain(title, style="bold"), *(plain(f"  {line}") for line in lines))
+
+
+@group.command("new")
+def new_plugin(
+    name: Annotated[str, typer.Argument(help="What experiments will call its part, as my-loss.")],
+    kind: Annotated[str, typer.Option(help="attention, loss, loop, observer, source or tracker.")] = "loss",
+    into: Annotated[Path | None, typer.Option(help="The new folder; lab-NAME by default.")] = None,
+) -> None:
+    """Start a plugin of your own: a package whose part works and keeps its contract."""
+    from lab.cli import plugin_template
+    from lab.cli.output import near, plain, show
+    from lab.errors import UsageError, did_you_mean
+
+    if kind not in plugin_template.KINDS:
+        raise UsageError(f"--kind: there is no template of '{kind}'", did_you_mean(kind, plugin_template.KINDS))
+    target = into or Path(f"lab-{name}")
+    files = plugin_template.create(name, kind, target)
+    show(*(plain(near(path)) for path in files), "")
+    show(f"Next: pip install -e '{near(target)}[test]' && pytest {near(target)} && lab plugins")
 
 
 def _record(plugin: Plugin, plugins: Plugins) -> dict[str, Any]:
