@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from lab.data.documents import SplitName
+
 PARTIAL = ".partial-"
 BUFFER_BYTES = 1 << 20  # a document is a few kilobytes: one write for hundreds of them
 
