@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lab.jobs import bundle
+from lab.jobs import allowed
 from lab.runs import records
 from lab.runs.directory import every
 from lab.settings import read_settings
@@ -44,7 +44,7 @@ def project(project):
 @pytest.fixture
 def own_code(monkeypatch):
     """Only the project's own files travel: the checkout that lab comes from may be edited between two commands."""
-    monkeypatch.setattr(bundle, "checkout_of", lambda project: project)
+    monkeypatch.setattr(allowed, "checkout_of", lambda project: project)
 
 
 def the_run():

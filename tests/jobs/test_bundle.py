@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import lab
 from lab.errors import LabError
-from lab.jobs import bundle
+from lab.jobs import allowed
 from lab.jobs.bundle import Skipped, collect, refuse_secrets
 from lab.runs.secrets import Secrets
 
@@ -167,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_named(checkout, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(bundle.Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(LabError, match=r"__init__\.py: cannot be read for the bundle: Permission denied"):
         collect(checkout)
 
@@ -200,14 +201,14 @@ def test_an_installed_wheel_brings_lab_and_its_plugins_in_the_same_places(projec
     source = os.path.dirname(lab.__file__)
     shutil.copytree(source, site / "lab", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(os.path.join(source, "../../plugins/lab_local"), site / "lab_local")
-    monkeypatch.setattr(bundle, "_package_folder", lambda: site / "lab")
-    monkeypatch.setattr(bundle, "_plugin_modules", lambda: ["lab_local"])
+    monkeypatch.setattr(allowed, "_package_folder", lambda: site / "lab")
+    monkeypatch.setattr(allowed, "_plugin_modules", lambda: ["lab_local"])
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "lab_local", raising=False)
 
     found = set(paths(collect(project)))
 
-    assert bundle.checkout_of(project) is None
+    assert allowed.checkout_of(project) is None
     assert {"src/lab/runs/records.py", "plugins/lab_local/__init__.py"} <= found
 
 

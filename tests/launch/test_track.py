@@ -72,7 +72,39 @@ def test_a_tracker_that_takes_too_long_is_ended(run, monkeypatch):
 
     _, told = follow(run, patience_seconds=0.05)
 
-    assert "took longer than 0.05 s" in told[0]
+    assert "took longer than 0.05 s" in told[-1]
+
+
+def test_ctrl_c_leaves_a_mirror_to_itself(run, monkeypatch):
+    Tracker(monkeypatch, "import time; time.sleep(1000)")
+    told = []
+    trackers = Trackers(run, ("mlflow",), told.append)
+    trackers.start()
+    [tracking] = trackers._running
+    wait = tracking.process.wait
+
+    def interrupted(timeout=None):
+        raise KeyboardInterrupt
+
+    tracking.process.wait = interrupted
+    trackers.finish()
+    still_there = tracking.process.poll()
+    tracking.process.kill()
+    wait()
+    tracking.output.close()
+    tracking.errors.close()
+
+    assert still_there is None
+    assert told == ["mlflow: goes on by itself"]
+
+
+def test_a_slow_mirror_says_what_is_waited_for(run, monkeypatch):
+    monkeypatch.setattr(track, "SOON_SECONDS", 0.01)
+    Tracker(monkeypatch, "import sys; sys.stdin.close(); import time; time.sleep(0.2); print('{}')")
+
+    _, told = follow(run)
+
+    assert told == ["mirroring into mlflow; Ctrl-C leaves it to itself"]
 
 
 def test_a_secret_in_what_a_tracker_says_is_covered(run, monkeypatch):

@@ -67,6 +67,13 @@ class Training:
         return words
 
 
+def stage_mark(exit_code: object) -> tuple[str, str]:
+    """The sign and the colour of how a stage ended."""
+    if exit_code == 0:
+        return "\u2713", "green"
+    return ("\u25a0", "yellow") if exit_code in (130, 143) else ("\u2717", "red")
+
+
 def clock(seconds: float) -> str:
     """A time that is being counted: no more digits than the eye follows."""
     if seconds < 60:

@@ -72,18 +72,18 @@ def show(plan: Plan, trackers: Sequence[str]) -> None:
 
 def announce(plan: Plan, run_id: str) -> None:
     """Say on standard error what starts now, in as few lines as it takes."""
+    from rich.text import Text
+
+    facts = [("run", run_id, "bold"), ("backend", f"{plan.backend_choice.name}: {plan.quote.description}", "")]
+    facts.append(("code", f"{code(plan)}, {len(plan.bundle.files)} files", ""))
+    facts += [("differs", line, "yellow") for line in differing(plan)]
+    facts += [("left out", f"{skipped.path}: {skipped.reason}", "yellow") for skipped in plan.bundle.skipped]
     err = console(stderr=True)
-    err.print(_title(plan))
-    facts = table("", "", whole=("",))
-    facts.show_header = False
-    facts.add_row(plain("run", "dim"), plain(run_id, "bold"))
-    facts.add_row(plain("backend", "dim"), plain(f"{plan.backend_choice.name}: {plan.quote.description}"))
-    facts.add_row(plain("code", "dim"), plain(f"{code(plan)}, {len(plan.bundle.files)} files"))
-    for number, line in enumerate(differing(plan)):
-        facts.add_row(plain("" if number else "differs", "dim"), plain(line, "yellow"))
-    for skipped in plan.bundle.skipped:
-        facts.add_row(plain("left out", "dim"), plain(f"{skipped.path}: {skipped.reason}", "yellow"))
-    err.print(facts)
+    err.print(_title(plan), soft_wrap=True)
+    said = ""
+    for name, value, style in facts:
+        err.print(Text.assemble(((name if name != said else "").ljust(10), "dim"), plain(value, style)), soft_wrap=True)
+        said = name
     err.print()
 
 

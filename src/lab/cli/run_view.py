@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from lab.cli.output import console, plain
-from lab.cli.run_figures import Training, clock
+from lab.cli.run_figures import Training, clock, stage_mark
 from lab.compare.formats import quantity
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ BAR_WIDTH = 16
 WIDE = 100
 _CLOCK_WIDTH = 6
 _LOG_BYTES = 2000
-_MARKS: dict[object, tuple[str, str]] = {
-    0: ("\u2713", "green"),
-    130: ("\u25a0", "yellow"),
-    143: ("\u25a0", "yellow"),
-}
 _SPINNER = "\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"
 
 
@@ -142,7 +137,7 @@ class Live:
         return Group(*lines)
 
     def _ended_line(self, name: str, line: Record, width: int) -> Text:
-        mark, colour = _MARKS.get(line.get("exit_code"), ("\u2717", "red"))
+        mark, colour = stage_mark(line.get("exit_code"))
         words = plain(_ended(line), "dim" if colour == "green" else colour)
         return _line(plain(mark, colour), plain(name.ljust(width)), words)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lab.cli import run_closing
 from lab.cli.output import near, plain, table
 from lab.cli.output import show as output
+from lab.cli.run_figures import stage_mark
 from lab.compare.formats import duration, quantity, size
 from lab.errors import LabError
 from lab.runs import records, tags
@@ -117,16 +118,20 @@ def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
 
 
 def _stages(lines: Sequence[Record]) -> Table:
+    """Each stage as it ended; of which attempt, where there was more than one."""
+    attempts = max((number for line in lines if isinstance(number := line.get("attempt"), int)), default=1)
     listing = table("STAGE", "ENDED", "TOOK", "", right=("TOOK",), whole=("STAGE", "ENDED", "TOOK"))
+    attempt: object = 1
     for line in lines:
+        attempt = line.get("attempt", attempt) if line.get("event") == "entered" else attempt
         if line.get("event") == "ended":
-            good = line.get("exit_code") == 0
+            mark, colour = stage_mark(line.get("exit_code"))
             seconds = line.get("seconds")
             listing.add_row(
-                plain(line.get("stage")),
-                plain(f"{MARKS['completed']} ok" if good else f"{MARKS['failed']} exit {line.get('exit_code')}"),
+                plain(f"{line.get('stage')}{f' ({attempt})' if attempts > 1 else ''}"),
+                plain(f"{mark} exit {line.get('exit_code')}" if line.get("exit_code") else f"{mark} ok", colour),
                 plain(duration(seconds) if isinstance(seconds, (int, float)) else None),
-                plain(line.get("reason") or "", "dim" if good else "red"),
+                plain(line.get("reason") or "", "dim"),
             )
     return listing
 

@@ -102,7 +102,7 @@ class StageLines:
 def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers: Trackers) -> Ending:
     """Submit the job, follow it until it ended, bring everything home, and write down how it ended."""
     with Stops() as stops:
-        receipt = _submit(run, job, backend)
+        receipt = _submit(run, job, backend, view)
         trackers.start()
         try:
             state, deleted = _watch(run, job.attempt, receipt, backend, view, trackers, stops)
@@ -110,11 +110,11 @@ def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers:
             view.close()
         missing = [] if deleted else list(backend.fetch(receipt, run))
         word, reason = collect.settle(run, state, job.attempt)
-        trackers.finish()
-        return Ending(word, reason, _exit_code(word, stops.numbers), missing)
+    trackers.finish()
+    return Ending(word, reason, _exit_code(word, stops.numbers), missing)
 
 
-def _submit(run: RunDirectory, job: Job, backend: Backend) -> Receipt:
+def _submit(run: RunDirectory, job: Job, backend: Backend, view: View) -> Receipt:
     try:
         receipt = backend.submit(job, run)
     except BaseException as error:
@@ -122,8 +122,11 @@ def _submit(run: RunDirectory, job: Job, backend: Backend) -> Receipt:
         word: Word = "stopped" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "failed"
         recording.set_outcome(run, word, job.attempt, reason=f"it was not started: {reason}", ended=recording.now())
         raise
-    recording.write_receipt(run, receipt)
-    recording.set_outcome(run, "running", job.attempt)
+    try:
+        recording.write_receipt(run, receipt)
+        recording.set_outcome(run, "running", job.attempt)
+    except LabError as error:  # the job runs all the same, and its own records say so
+        view.notice(error.what)
     return receipt
 
 

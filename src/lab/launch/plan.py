@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,24 +11,24 @@ from lab.errors import UsageError
 from lab.experiment import PartChoice, flat, load
 from lab.experiment.fingerprint import fingerprint
 from lab.experiment.merging import override
-from lab.jobs import PYTHON, RUN, Job, Needs, Stage, bundle
+from lab.jobs import allowed, bundle
+from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
-from lab.plugins import chosen, files_sha256
+from lab.plugins import files_sha256
 from lab.runs import environment, provenance
 from lab.runs.secrets import Secrets, in_arguments, in_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from lab.contracts import Backend, Quote
     from lab.experiment import Experiment, Loaded
+    from lab.jobs import Job
     from lab.jobs.bundle import Bundle
     from lab.plugins import Plugins
     from lab.runs.environment import Difference
     from lab.settings import Settings
-
-HOUR = 3600.0
-PREPARE, TRAIN = "prepare", "train"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Plan:
             "backend_options": self.backend_choice.options,
             "experiment": self.experiment.model_dump(mode="json"),
             "fingerprint": fingerprint(self.experiment),
-            "files": [_near(str(path), str(self.settings.project)) for path in self.loaded.files],
+            "files": [_near(path, self.settings.project) for path in self.loaded.files],
             "declarations": [asdict(declaration) for declaration in self.loaded.declarations],
             "overrides": list(self.overrides),
         }
@@ -69,7 +69,7 @@ class Plan:
     @cached_property
     def provenance(self) -> dict[str, object]:
         """The record of the code that runs."""
-        checkout = bundle.checkout_of(self.settings.project)
+        checkout = allowed.checkout_of(self.settings.project)
         hashes = {"code_sha256": self.bundle.code_sha256, "bundle_sha256": self.bundle.sha256}
         elsewhere = None if checkout == self.settings.project else checkout
         return provenance.provenance(
@@ -91,7 +91,7 @@ def plan(
     known = variables(settings)
     secrets = Secrets(known)
     refuse_secrets(experiment, loaded, secrets)
-    packed = bundle.collect(settings.project, loaded.files, bundle_bytes)
+    packed = bundle.collect(settings.project, [path.absolute() for path in loaded.files], bundle_bytes)
     bundle.refuse_secrets(packed, secrets)
     job = job_of(experiment, plugins, packed.sha256, known)
     export(job.forwarded, known)
@@ -124,31 +124,6 @@ def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
     return PartChoice.model_validate({**chosen_options, "name": name})
 
 
-def job_of(experiment: Experiment, plugins: Plugins, bundle_sha256: str, known: Mapping[str, str]) -> Job:
-    """The job of an experiment: the stages of a training, or the experiment's own."""
-    forwarded = _forwarded(experiment, plugins, known)
-    stages = [replace(stage, forwarded=tuple(forwarded.get(stage.name, ()))) for stage in _stages(experiment)]
-    declared = experiment.environment
-    return Job(
-        run_id="",
-        stages=tuple(stages),
-        bundle_sha256=bundle_sha256,
-        needs=Needs(
-            gpu=declared.gpu,
-            image=declared.image,
-            packages=declared.packages,
-            torch_index=declared.torch_index,
-            disk_gb=declared.disk_gb,
-            volume_gb=declared.volume_gb,
-            network_volume=declared.network_volume,
-        ),
-        forwarded=tuple(sorted({name for stage in stages for name in stage.forwarded})),
-        results=experiment.results or ("**",),
-        seconds=experiment.limits.hours * HOUR,
-        max_dollars=experiment.limits.dollars,
-    )
-
-
 def here_differs(experiment: Experiment) -> tuple[Difference, ...]:
     """What the experiment declares and this machine has otherwise."""
     declared = experiment.environment
@@ -178,35 +153,7 @@ def refuse_secrets(experiment: Experiment, loaded: Loaded, secrets: Secrets) -> 
             raise UsageError(f"{loaded.where('stages')}: stages.{number}.run: {told_why}", told)
 
 
-def _stages(experiment: Experiment) -> Iterator[Stage]:
-    if experiment.stages:
-        for stage in experiment.stages:
-            yield Stage(stage.name, stage.run, None if stage.hours is None else stage.hours * HOUR)
-        return
-    yield Stage("preflight", (PYTHON, "-m", "lab.worker.preflight", RUN))
-    if experiment.data is not None:
-        yield Stage(PREPARE, (PYTHON, "-m", "lab", "data", "prepare", "--run", RUN))
-    yield Stage(TRAIN, (PYTHON, "-m", "lab.worker", RUN))
-
-
-def _forwarded(experiment: Experiment, plugins: Plugins, known: Mapping[str, str]) -> dict[str, list[str]]:
-    """Which stage gets which variable: those that the options of its parts name in `forwards`, where they are set.
-
-    Raises `UsageError` for a variable that a stage of the experiment's own asks for and nobody set.
-    """
-    for stage in experiment.stages:
-        if absent := [name for name in stage.forward if name not in known]:
-            raise UsageError(f"stage {stage.name} forwards {', '.join(absent)}, which is not set", "Set it in .env.")
-    if experiment.stages:
-        return {stage.name: sorted(stage.forward) for stage in experiment.stages}
-    wanted: dict[str, set[str]] = {PREPARE: set(), TRAIN: set()}
-    for kind, key, choice in chosen(experiment):
-        if kind == "tracker" and choice.options.get("where") != "worker":
-            continue
-        names = getattr(plugins.options(kind, choice, key), "forwards", ())
-        wanted[PREPARE if kind == "source" else TRAIN].update(names)
-    return {stage: sorted(name for name in names if name in known) for stage, names in wanted.items()}
-
-
-def _near(path: str, project: str) -> str:
-    return path.removeprefix(f"{project}/")
+def _near(path: Path, project: Path) -> str:
+    """Relative to the project where it is inside, so that a record reads the same wherever the project lies."""
+    whole = path.absolute()
+    return str(whole.relative_to(project) if whole.is_relative_to(project) else whole)

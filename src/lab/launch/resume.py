@@ -13,7 +13,8 @@ from lab.errors import LabError, Refused, UsageError
 from lab.experiment import COMPUTING_KEYS, Experiment, PartChoice, flat, load
 from lab.jobs import bundle
 from lab.launch import collect, recording
-from lab.launch.plan import job_of, plugin_records
+from lab.launch.job_of import job_of
+from lab.launch.plan import plugin_records
 from lab.launch.variables import export, variables
 from lab.runs import attempts, records
 from lab.runs.status import status

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DEFAULT = ("mlflow",)
 """On unless the experiment says `trackers.<name> = false`."""
 PATIENCE_SECONDS = 120.0
+SOON_SECONDS = 1.0
 QUIET_NICENESS = 10
 _LAST_BYTES = 2000
 
@@ -59,6 +60,7 @@ class Trackers:
         self._tell = tell
         self._variables = {**os.environ, **variables}
         self._running: list[Tracking] = []
+        self._said = False
         self.links: dict[str, str] = {}
 
     def start(self) -> None:
@@ -76,18 +78,37 @@ class Trackers:
                 self._close(tracking)
 
     def finish(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait for what is still being mirrored; what takes too long is ended and can be synced later."""
+        """Wait for what is still being mirrored; what takes too long is ended and can be synced later.
+
+        Ctrl-C leaves it to itself: it needs nobody.
+        """
         patience = time.monotonic() + patience_seconds
-        for tracking in self._running:
-            if tracking.done:
-                continue
-            try:
-                tracking.process.wait(max(0.0, patience - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                tracking.process.kill()
-                tracking.process.wait()
-                tracking.errors.write(f"took longer than {patience_seconds:g} s".encode())
-            self._close(tracking)
+        try:
+            for tracking in self._running:
+                while not tracking.done:
+                    self._await(tracking, patience, patience_seconds)
+        except KeyboardInterrupt:
+            self._tell(f"{self._unfinished()}: goes on by itself")
+
+    def _await(self, tracking: Tracking, patience: float, patience_seconds: float) -> None:
+        try:
+            tracking.process.wait(min(SOON_SECONDS, max(0.0, patience - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() < patience:
+                self._say_once(f"mirroring into {self._unfinished()}; Ctrl-C leaves it to itself")
+                return
+            tracking.process.kill()
+            tracking.process.wait()
+            tracking.errors.write(f"took longer than {patience_seconds:g} s".encode())
+        self._close(tracking)
+
+    def _say_once(self, text: str) -> None:
+        if not self._said:
+            self._said = True
+            self._tell(text)
+
+    def _unfinished(self) -> str:
+        return ", ".join(tracking.name for tracking in self._running if not tracking.done)
 
     def _close(self, tracking: Tracking) -> None:
         tracking.done = True

@@ -24,7 +24,7 @@ def find(reference: str, settings: Settings) -> RunDirectory:
     if not reference or "\0" in reference:
         raise UsageError("A run is named by its id, the start of it, 'latest', its machine's id, or its path.")
     if os.sep in reference or reference in (os.curdir, os.pardir):
-        return _at(Path(reference).expanduser().absolute())
+        return _at(Path(os.path.expanduser(reference)).absolute())
     runs = every(settings.runs_folder)
     if not runs:
         raise UsageError(f"There is no run in {settings.runs_folder}.", "Make one with: lab run NAME")
