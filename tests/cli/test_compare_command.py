@@ -61,8 +61,10 @@ def test_only_changed_leaves_out_what_is_the_same(pair: tuple[str, str]) -> None
 def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
     text = lab("compare", *pair).output
 
-    assert "(tokens)" in text
-    assert "(loss)" in text
+    picture = text[text.index("     loss\n") : text.index("Next: ")].splitlines()
+    assert any("A" in line and "|" in line for line in picture)
+    assert any("B" in line and "|" in line for line in picture)
+    assert picture[-2].endswith("60k  tokens")
 
 
 def test_json_says_the_same_and_nothing_else(pair: tuple[str, str]) -> None:

@@ -204,7 +204,9 @@ def test_differences_stand_in_the_fixed_order(runs: Path) -> None:
     assert kinds == ["weights", "data", "code", "precision", "libraries", "hardware", "clocks"]
 
 
-@pytest.mark.parametrize("path", ["src/lab/cli/run.py", "docs/notes.md", "experiments/other.toml"])
+@pytest.mark.parametrize(
+    "path", ["src/lab/cli/run.py", "docs/notes.md", "experiments/other.toml", "plugins/lab_flash_varlen/attention.py"]
+)
 def test_files_that_no_worker_runs_are_no_difference(path: str, runs: Path) -> None:
     result = compared(write(runs), write(runs, id=OTHER, code=CODE | {path: "other\n"}))
 
@@ -226,3 +228,15 @@ def test_runs_that_never_evaluate_are_compared_by_training_loss(runs: Path) -> N
 
     assert failed(result) == []
     assert verdicts(result)[0] is YES
+
+
+def test_another_version_of_a_plugin_from_elsewhere_is_a_difference_of_code(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    for run, digest in ((a, "one"), (b, "other")):
+        plugin = {"name": "acme", "distribution": "lab-acme", "version": "1.0", "files_sha256": digest}
+        edit(run.provenance, plugins=[{**plugin, "third_party": True}])
+
+    result = compared(a, b)
+
+    assert failed(result) == ["code"]
+    assert result.pairs[0].failed[0].note == "plugin acme"

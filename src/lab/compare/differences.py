@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ from lab.compare.facts import flattened
 from lab.experiment import COMPUTING_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from lab.compare.facts import RunFacts
+    from lab.runs.records import Record
 
 KINDS = ("weights", "data", "code", "precision", "libraries", "hardware", "clocks")
 """The fixed order in which differences are listed."""
@@ -32,6 +34,7 @@ _KIND_OF_KEY = (
 UNRUN_ROOMS = ("cli", "report", "compare", "launch", "rental", "series", "conformance")
 """Code that no worker executes: a difference there cannot change what a run computes."""
 _UNRUN_FILES = (".md", ".toml", ".txt")
+_PLUGIN = re.compile(r"plugins/lab_(?P<name>\w+)/")
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,12 @@ def in_experiments(a: RunFacts, b: RunFacts) -> list[Difference]:
 
 
 def differing_files(a: RunFacts, b: RunFacts) -> dict[str, tuple[str | None, str | None]]:
-    """Files that a worker may run and whose content is not the same, with both hashes."""
-    files_a, files_b = _files(a), _files(b)
+    """Files that a worker may run and whose content is not the same, with both hashes.
+
+    A plugin that neither run used is no difference; one that was installed elsewhere is compared as a whole.
+    """
+    used = _plugins(a).keys() | _plugins(b).keys()
+    files_a, files_b = _files(a, used), _files(b, used)
     paths = sorted({*files_a, *files_b})
     return {path: (files_a.get(path), files_b.get(path)) for path in paths if files_a.get(path) != files_b.get(path)}
 
@@ -149,10 +156,24 @@ def _unequal(kind: str, a: dict[str, object], b: dict[str, object]) -> Iterable[
             yield Difference(kind, key, a.get(key), b.get(key))
 
 
-def _files(facts: RunFacts) -> dict[str, str]:
+def _files(facts: RunFacts, used: Collection[str]) -> dict[str, str]:
     files = facts.provenance.get("files") or {}
-    return {path: digest for path, digest in files.items() if _may_run(path)}
+    own = {path: digest for path, digest in files.items() if _may_run(path, used)}
+    foreign = {
+        f"plugin {name}": str(one.get("files_sha256"))
+        for name, one in _plugins(facts).items()
+        if one.get("third_party") or not files
+    }
+    return own | foreign
 
 
-def _may_run(path: str) -> bool:
-    return not path.endswith(_UNRUN_FILES) and not any(f"lab/{room}/" in path for room in UNRUN_ROOMS)
+def _plugins(facts: RunFacts) -> dict[str, Record]:
+    found = facts.provenance.get("plugins") or ()
+    return {str(one.get("name")): one for one in found if isinstance(one, dict)}
+
+
+def _may_run(path: str, used: Collection[str]) -> bool:
+    if path.endswith(_UNRUN_FILES) or any(f"lab/{room}/" in path for room in UNRUN_ROOMS):
+        return False
+    plugin = _PLUGIN.match(path)
+    return plugin is None or plugin["name"].replace("_", "-") in used

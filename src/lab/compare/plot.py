@@ -3,53 +3,70 @@
 from __future__ import annotations
 
 import math
-from string import ascii_uppercase
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from lab.compare.rows import letter
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from plotille import Canvas
 
     from lab.compare.facts import RunFacts
 
+    Curve = list[tuple[float, float]]
+
 LETTERS_A_RUN = 8
+MARGIN = 9
+_BLANK = " \N{BRAILLE PATTERN BLANK}"
 
 
 def loss_over_tokens(runs: Sequence[RunFacts], width: int = 68, height: int = 11) -> str:
     """The training loss of every run as a line of dots with its letter on it; empty when there is nothing to draw."""
     curves = [_curve(run) for run in runs]
     points = [point for curve in curves for point in curve]
-    if len({x for x, _ in points}) < 2:
+    right = max((x for x, _ in points), default=0.0)
+    if right <= 0 or len({x for x, _ in points}) < 2:
         return ""
-    import plotille
+    from plotille import Canvas  # its Figure would load numpy, which takes longer than all the rest
 
-    figure = plotille.Figure()
-    figure.width, figure.height, figure.with_colors = width, height, False
-    figure.origin = False
-    figure.x_label, figure.y_label = "tokens", "loss"
-    figure.register_label_formatter(float, _label)
     low, high = min(y for _, y in points), max(y for _, y in points)
     margin = 0.05 * (high - low) or 0.5
-    figure.set_y_limits(low - margin, high + margin)
-    figure.set_x_limits(0, max(x for x, _ in points))
+    canvas = Canvas(width, height, xmin=0, ymin=low - margin, xmax=right, ymax=high + margin)
     for place, curve in enumerate(curves):
-        letter = ascii_uppercase[place % len(ascii_uppercase)]
-        figure.plot([x for x, _ in curve], [y for _, y in curve])
-        apart = max(1, len(curve) // LETTERS_A_RUN)
-        marked = curve[place * apart // len(curves) :: apart]
-        figure.plot([x for x, _ in marked], [y for _, y in marked], marker=letter, interp=None)
-    return "\n".join(line.rstrip(" \N{BRAILLE PATTERN BLANK}") for line in figure.show().splitlines())
+        _draw(canvas, curve, place, len(curves))
+    return "\n".join(_framed(canvas, width, height))
 
 
-def _curve(run: RunFacts) -> list[tuple[float, float]]:
+def _draw(canvas: Canvas, curve: Curve, place: int, runs: int) -> None:
+    for (x0, y0), (x1, y1) in pairwise(curve):
+        canvas.line(x0, y0, x1, y1)
+    apart = max(1, len(curve) // LETTERS_A_RUN)
+    for x, y in curve[place * apart // runs :: apart]:
+        canvas.point(x, y, marker=letter(place)[0])
+
+
+def _framed(canvas: Canvas, width: int, height: int) -> Iterator[str]:
+    """The canvas with its axes: a number every few lines, and three below."""
+    yield f"{'loss':>{MARGIN}}"
+    for row, line in enumerate(canvas.plot(linesep="\n").split("\n")):
+        value = canvas.ymax - (row + 0.5) / height * (canvas.ymax - canvas.ymin)
+        label = f"{value:.4g}" if row % 3 == 1 else ""
+        yield f"{label:>{MARGIN}} |{line}".rstrip(_BLANK)
+    ends = [_short(canvas.xmax * share) for share in (0, 0.5, 1)]
+    yield f"{'':>{MARGIN}} +{'-' * width}"
+    yield f"{'':>{MARGIN}}  {ends[0]}{ends[1]:>{width // 2}}{ends[2]:>{width - width // 2 - 1}}  tokens"
+
+
+def _curve(run: RunFacts) -> Curve:
     pairs = zip(run.steps.tokens, run.steps.column("loss"), strict=True)
     whole = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
     return whole[:: max(1, len(whole) // 400)]
 
 
-def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
-    text = f"{value:.4g}"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            text = f"{value / size:.3g} {letter}"
-            break
-    return text.ljust(chars) if left else text.rjust(chars)
+def _short(value: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"

@@ -42,7 +42,8 @@ class Steps:
     def column(self, name: str) -> Numbers:
         """One value of every step as a number."""
         if name not in self._columns:
-            self._columns[name] = [_number(line.get(name)) for line in self.lines]
+            values = (line.get(name) for line in self.lines)
+            self._columns[name] = [value if type(value) is float else _number(value) for value in values]
         return self._columns[name]
 
     @cached_property

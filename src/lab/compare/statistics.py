@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LABEL = "within-run precision, not evidence of a difference"
 RESAMPLES = 1000
-MOST_BLOCKS = 500
+MOST_BLOCKS = 200
 """More make the interval no better: a long run gets longer blocks instead."""
 BLOCKS = 20
 """At least so many blocks must stay, or the bootstrap says too little to be shown."""

@@ -30,6 +30,8 @@ _REMEDIES = {
     errno.EROFS: f"Make the file system writable, or {_ELSEWHERE}.",
     errno.EACCES: f"Make the folder writable, or {_ELSEWHERE}.",
 }
+_NUMBERS = frozenset({float, int, bool, type(None)})
+"""What a value of a line mostly is: it means itself, and there are millions of them."""
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _ESCAPED = re.compile(r"\\*(?:NaN|-?Infinity)")
 
@@ -179,7 +181,9 @@ def _line(raw: bytes) -> Record | None:
         record = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return {key: _meant(value) for key, value in record.items()} if isinstance(record, dict) else None
+    if not isinstance(record, dict):
+        return None
+    return {key: value if type(value) in _NUMBERS else _meant(value) for key, value in record.items()}
 
 
 def _spelled(value: object) -> object:
