@@ -20,7 +20,10 @@ def compare(
     as_markdown: Annotated[bool, typer.Option("--md", help="Print Markdown.")] = False,
     as_html: Annotated[bool, typer.Option("--html", help="Print one self-contained HTML page.")] = False,
 ) -> None:
-    """Compare runs: verdict first, figures second, what to type next last."""
+    """Say what may be compared between runs, and the figures.
+
+    Verdict first, figures second, what to type next last.
+    """
     from lab.cli import compare_view
     from lab.compare import comparison, facts, gates
     from lab.errors import UsageError

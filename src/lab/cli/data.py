@@ -45,7 +45,7 @@ def prepare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn an experiment's documents into its token cache, or verify the one there is."""
+    """Make an experiment's token cache, or verify it."""
     from lab.cli import data_view
     from lab.cli.output import print_json
     from lab.data.prepare import manifest_for_run
@@ -73,7 +73,10 @@ def inspect(
     set_: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show counts, document lengths, packing and the first documents of a prepared data set."""
+    """Show what a token cache holds.
+
+    Counts, document lengths, packing and the first documents.
+    """
     from lab.cli import data_view
     from lab.cli.output import print_json
     from lab.experiment import names

@@ -51,7 +51,7 @@ def show_experiment(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show one experiment as it resolves, whether or not its plugins are installed."""
+    """Show one experiment as it resolves; no plugin is asked."""
     from lab.cli import experiment_view
     from lab.cli.output import print_json
     from lab.experiment import load

@@ -23,7 +23,7 @@ def list_plugins(
     options: Annotated[bool, typer.Option("--options", help="Show each part's options with their defaults.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List every plugin with its parts, and those that could not be loaded with the reason."""
+    """List every plugin with its parts, or why it is broken."""
     from lab.cli import foreign
     from lab.cli.output import plain, print_json, show
     from lab.plugins import Plugins
@@ -50,7 +50,10 @@ def new_plugin(
     kind: Annotated[str, typer.Option(help="attention, loss, loop, observer, source or tracker.")] = "loss",
     into: Annotated[Path | None, typer.Option(help="The new folder; lab-NAME by default.")] = None,
 ) -> None:
-    """Start a plugin of your own: a package whose part works and keeps its contract."""
+    """Start a plugin of your own.
+
+    A package whose part works and keeps its contract.
+    """
     from lab.cli import plugin_template
     from lab.cli.output import near, plain, show
     from lab.errors import UsageError, did_you_mean

@@ -18,7 +18,10 @@ def report(
     ] = None,
     index: Annotated[bool, typer.Option("--index", help="Write the page that lists all runs.")] = False,
 ) -> None:
-    """Write a self-contained HTML page: figures, curves and everything behind them."""
+    """Write a page with a run's figures and curves.
+
+    One self-contained HTML file with everything behind them.
+    """
     from lab.cli import output
     from lab.cli.report_pages import write_pages
     from lab.errors import UsageError

@@ -15,9 +15,9 @@ def resume(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the run's id.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Go on with a run from its last checkpoint, or from the start when it has none.
+    """Go on with a run from its last checkpoint.
 
-    Refused when the experiment, the data or the code would be another, naming what differs.
+    From the start when it has none. Refused when the experiment, the data or the code would be another, naming what differs.
     """
     from lab.cli import run_flow, run_view
     from lab.cli.output import warn

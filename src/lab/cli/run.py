@@ -26,9 +26,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the run's id.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Run an experiment: check, bundle, prepare, train, evaluate, collect.
+    """Run an experiment, on this machine or a rented one.
 
-    Ctrl-C once asks the run to finish its step and save; twice ends it at once.
+    Check, bundle, prepare, train, evaluate, collect. Ctrl-C once asks the run to finish its step and save; twice ends it at once.
     """
     from lab.cli import run_flow, run_plan, run_view
     from lab.cli.output import print_json, warn

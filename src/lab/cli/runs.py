@@ -41,7 +41,10 @@ def list_(
 
 @group.command()
 def show(run: Run = "latest", as_json: AsJson = False) -> None:
-    """Show one run: what it was, how it stands, what came out, which files it has."""
+    """Show one run and what came out.
+
+    What it was, how it stands, which files it has.
+    """
     from lab.cli import runs_view
     from lab.cli.output import print_json
     from lab.runs.find import find
@@ -63,7 +66,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what the stages of a run wrote, in the order in which they started."""
+    """Print what the stages of a run wrote, in their order."""
     from lab.cli import runs_logs
     from lab.runs.find import find
     from lab.settings import read_settings
@@ -115,7 +118,10 @@ def track(
     live: Annotated[bool, typer.Option("--live", help="Go on until the run has ended.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Mirror a run into an experiment tracker, now or again; what is there already is not sent twice."""
+    """Mirror a run into an experiment tracker, now or again.
+
+    What is there already is not sent twice.
+    """
     from lab.cli import runs_tracking
     from lab.plugins import load as load_plugins
     from lab.runs.find import find
