@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,6 +40,27 @@ def python_stage(code, name="train", **fields):
     """A stage that runs a few lines of Python; `run` is the run directory there."""
     head = "import os, pathlib, signal, subprocess, sys, time\nrun = pathlib.Path(sys.argv[1])\n"
     return Stage(name, (PYTHON, "-c", head + code, RUN), **fields)
+
+
+def ready_environment(folder):
+    """An environment as the install stage makes it, to be laid on new disks, because making one takes seconds."""
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", folder], check=True)
+
+    def furnish(pod):
+        home = pod.volume_folder / "lab" / "runs" / pod.request["env"]["LAB_RUN_ID"]
+        home.mkdir(parents=True, exist_ok=True)
+        if not (home / "venv").exists():
+            (home / "venv").symlink_to(folder)
+
+    return furnish
+
+
+def wait_for(condition, seconds=30):
+    """Until something of another process shows; the simulated world has no event for it."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.01)
 
 
 class World:
@@ -119,6 +142,10 @@ class World:
     def events(self, run):
         """The journal's events in order."""
         return [record["event"] for record in self.backends[-1].journal(run.id).records()]
+
+    def disk(self, run):
+        """The run directory on the only Pod."""
+        return self.cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
 
     def close(self):
         """Give up all connections, then hold every rule against what happened."""

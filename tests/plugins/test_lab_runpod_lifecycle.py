@@ -6,14 +6,11 @@ import gzip
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import threading
-import time
 
 import httpx
 import pytest
-from simulated_rental import A4000, RESULT, TRAIN, World, python_stage
+from simulated_rental import A4000, RESULT, TRAIN, World, python_stage, ready_environment, wait_for
 from simulator import Scenario, Simulator
 
 from lab.contracts import Receipt
@@ -26,21 +23,12 @@ FACTOR = 30
 
 
 @pytest.fixture(scope="session")
-def venv(tmp_path_factory):
-    """An environment as the install stage makes it, once, because making one takes seconds."""
-    folder = tmp_path_factory.mktemp("image") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", folder], check=True)
-    return folder
+def furnish(tmp_path_factory):
+    return ready_environment(tmp_path_factory.mktemp("image") / "venv")
 
 
 @pytest.fixture
-def cloud(venv):
-    def furnish(pod):
-        home = pod.volume_folder / "lab" / "runs" / pod.request["env"]["LAB_RUN_ID"]
-        home.mkdir(parents=True, exist_ok=True)
-        if not (home / "venv").exists():
-            (home / "venv").symlink_to(venv)
-
+def cloud(furnish):
     with Simulator(factor=FACTOR, seed=1) as simulator:
         simulator.cloud.furnish = furnish
         simulator.cloud.usual = Scenario(provisioning=2, starting=2, route=2)
@@ -54,14 +42,6 @@ def world(cloud, project):
     world = World(cloud, project)
     yield world
     world.close()
-
-
-def wait_for(condition, seconds=20):
-    """Until something of another process shows; the simulated world has no event for it."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.02)
 
 
 def logged(run, stage="train"):
@@ -131,19 +111,16 @@ with open(run / "metrics.jsonl", "ab") as file:
 
     wait_for(home)
     assert list(read_lines(run.metrics)) == [{"kind": "step", "step": 1}]
-    (cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run" / "go").touch()
+    (world.disk(run) / "go").touch()
     world.follow(backend, receipt, run)
     assert backend.fetch(receipt, run) == ()
     backend.delete(receipt)
 
 
-def test_a_network_volume_stays_and_keeps_its_caches(cloud, world, venv):
+def test_a_network_volume_stays_and_keeps_its_caches(cloud, world):
     cloud.cloud.volumes["vol1"] = {"id": "vol1", "name": "hub", "size": 50, "dataCenter": "EU-RO-1", "type": "STANDARD"}
     code = 'pathlib.Path(os.environ["LAB_STORE"], "cached").write_text("kept")'
     run, job = world.job(python_stage(code), needs={"volume_gb": None, "network_volume": "vol1"})
-    home = cloud.folder / "network" / "vol1" / "lab" / "runs" / run.id
-    home.mkdir(parents=True)
-    (home / "venv").symlink_to(venv)
 
     ending = world.whole(run, job)
 
@@ -443,7 +420,7 @@ def kill_container(cloud):
 def test_a_job_that_a_restart_of_the_container_interrupted_is_reported_and_not_run_again(cloud, world):
     code = 'open(run / "starts", "a").write("x"); (run / "half").write_text("1"); time.sleep(1000)'
     run, backend, receipt = running(world, code)
-    home = cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
+    home = world.disk(run)
     wait_for(lambda: (home / "half").exists())
 
     kill_container(cloud)
@@ -486,7 +463,7 @@ def test_a_result_that_is_not_what_was_listed_keeps_the_machine_and_is_named(clo
     backend = world.backend()
     receipt = backend.submit(job, run)
     world.follow(backend, receipt, run)
-    home = cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
+    home = world.disk(run)
     cloud.arm("delay", where="proxy", path="/v1/blob", seconds=30, times=None)
 
     def meddle():
@@ -563,7 +540,7 @@ def test_a_stop_is_believed_only_when_the_cloud_shows_it(cloud, world, way):
 def test_a_stopped_machine_is_started_again_for_its_results_and_the_old_boot_is_not_believed(cloud, world):
     cloud.cloud.usual = Scenario(provisioning=2, starting=2, route=2, stale_route=20)
     run, backend, receipt = running(world, '(run / "half").write_text("1"); time.sleep(1000)')
-    home = cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
+    home = world.disk(run)
     wait_for(lambda: (home / "half").exists())
     backend.halt(receipt)
 
@@ -592,7 +569,7 @@ def test_a_host_that_gave_its_gpus_away_leaves_the_machine_stopped_and_says_so(c
 @pytest.mark.fault(32, "deleted")
 def test_a_machine_that_comes_back_without_a_gpu_still_gives_its_results(cloud, world):
     run, backend, receipt = running(world, '(run / "half").write_text("1"); time.sleep(1000)')
-    home = cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
+    home = world.disk(run)
     wait_for(lambda: (home / "half").exists())
     backend.halt(receipt)
     cloud.pods[0].scenario.gpus_on_start = 0
@@ -634,7 +611,7 @@ def test_a_lost_connection_of_whatever_length_ends_no_run(cloud, world):
     run, backend, receipt = running(world)
     proxy = cloud.arm("reset", where="proxy", times=None)
     api = cloud.arm("reset", times=None)
-    home = cloud.pods[0].volume_folder / "lab" / "runs" / run.id / "run"
+    home = world.disk(run)
 
     def cut_off():
         assert backend.state(receipt).phase == "running"
@@ -674,8 +651,9 @@ def test_a_machine_that_somebody_deletes_while_it_works_is_lost_and_never_made_a
 
 
 @pytest.mark.long
-def test_the_cost_ceiling_ends_a_job_that_would_never_end(venv, project):
+def test_the_cost_ceiling_ends_a_job_that_would_never_end(furnish, project):
     with Simulator(factor=1) as cloud:
+        cloud.cloud.furnish = furnish
         cloud.cloud.usual = Scenario(provisioning=0, starting=0, route=0, cost=120.0)
         world = World(cloud, project)
         run, job = world.job(python_stage("time.sleep(1000)"), max_dollars=1.0, grace_seconds=1.0)

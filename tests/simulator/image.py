@@ -81,7 +81,6 @@ def environment(folder: Path, pod: Pod, packages: Path | None) -> dict[str, str]
         "PWD": str(disk),
         "LANG": "C.UTF-8",
         "CUDA_VERSION": "12.8.1",
-        "OMP_NUM_THREADS": "1",
     }
     if packages is not None:
         image["PYTHONPATH"] = str(packages)
