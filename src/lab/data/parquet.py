@@ -1,20 +1,20 @@
 """Texts out of a Parquet file, row by row from any row on: for files of this machine and of a hub alike.
 
-`ParquetFile.iter_batches` over a file of this machine may be left early; the data set readers of pyarrow and datasets
-then hang at exit. Over a Python file object even `iter_batches`, left early, sometimes aborts the process at exit (one
-in forty), so those are read by whole row groups.
+`ParquetFile.iter_batches` may be left early; the data set readers of pyarrow and datasets then hang at exit. A Python
+file object is read by whole row groups, mirrored in memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab.data.mirror import Mirror
 from lab.errors import LabError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import BinaryIO
 
 ROWS_AT_ONCE = 256  # long documents: more would hold many megabytes of text at a time
@@ -34,19 +34,20 @@ class Row:
 def rows(file: Path | BinaryIO, name: str, column: str, group: int = 0, row: int = 0) -> Iterator[Row]:
     """Yield the rows after the first `row` of row group `group`. Raises `LabError` for a file without such a column."""
     pyarrow, parquet = _pyarrow()
+    mirror = None if isinstance(file, Path) else Mirror(file)
     try:
-        with parquet.ParquetFile(file) as opened:
+        with parquet.ParquetFile(file if mirror is None else mirror.buffer) as opened:
             _check_column(opened.schema_arrow, name, column)
             for number in range(group, opened.num_row_groups):
                 passed = row if number == group else 0
-                yield from _group_rows(opened, name, column, number, passed, whole=hasattr(file, "read"))
+                yield from _group_rows(_columns(opened, column, number, mirror), name, column, number, passed)
     except pyarrow.ArrowException as error:
         raise LabError(f"{name}: cannot be read as Parquet: {error}") from error
 
 
-def _group_rows(opened: Any, name: str, column: str, group: int, passed: int, whole: bool) -> Iterator[Row]:
+def _group_rows(columns: Iterator[Any], name: str, column: str, group: int, passed: int) -> Iterator[Row]:
     row = 0
-    for values in _columns(opened, column, group, whole):
+    for values in columns:
         if row + len(values) <= passed:
             row += len(values)
             continue
@@ -58,8 +59,9 @@ def _group_rows(opened: Any, name: str, column: str, group: int, passed: int, wh
                 yield Row(text, rejected, group, row)
 
 
-def _columns(opened: Any, column: str, group: int, whole: bool) -> Iterator[Any]:
-    if whole:
+def _columns(opened: Any, column: str, group: int, mirror: Mirror | None) -> Iterator[Any]:
+    if mirror is not None:
+        mirror.fetch(opened.metadata.row_group(group), column)
         yield opened.read_row_group(group, columns=[column], use_threads=False).column(0)
         return
     for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group], columns=[column], use_threads=False):
