@@ -66,8 +66,10 @@ def wait_for(condition, seconds=30):
 class World:
     """One cloud, one project, and what became of its rentals."""
 
-    def __init__(self, cloud, project):
+    def __init__(self, cloud, project, test=None):
         self.cloud, self.project = cloud, project
+        self.ends = {mark.args[1] for mark in test.iter_markers("fault")} if test else set()
+        """The states in which the injected faults must leave a rental, as the test is marked."""
         self.backends, self.said, self.runs = [], [], []
         self.may_live = set()
         """Pods that a test leaves alive on purpose: foreign ones, and those that nobody may delete."""
@@ -152,11 +154,18 @@ class World:
         for backend in self.backends:
             backend.close()
             backend.provider.client.close()
+        self.it_ended_as_it_must()
         self.nothing_is_forgotten()
         self.no_stranger_was_touched()
         self.no_secret_got_out()
         self.the_bill_was_agreed_to()
         assert self.cloud.trace.violations == []
+
+    def it_ended_as_it_must(self):
+        """One of the states that the marks of the test name, at some time; later commands may have gone further."""
+        for run, _ in self.runs if self.ends else ():
+            passed = {str(record["state"]) for record in self.backends[-1].journal(run.id).records()}
+            assert any(state in end for end in self.ends for state in passed), (passed, self.ends)
 
     def nothing_is_forgotten(self):
         """Every Pod is gone, or stopped and recorded, or named as needing attention."""

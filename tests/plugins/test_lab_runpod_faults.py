@@ -5,6 +5,8 @@ The Pods here never run anything, so a rental ends before its job: what is judge
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from simulated_rental import ONE_PLACE, World
 from simulator import Scenario, Simulator
@@ -22,8 +24,8 @@ def cloud():
 
 
 @pytest.fixture
-def world(cloud, project):
-    world = World(cloud, project)
+def world(cloud, project, request):
+    world = World(cloud, project, request.node)
     yield world
     world.close()
 
@@ -332,7 +334,7 @@ def test_a_boot_that_the_hosts_log_calls_hopeless_is_not_waited_for(cloud, world
 
 
 @pytest.mark.fault(28, "no machine")
-@pytest.mark.fault(30, "no machine")
+@pytest.mark.fault(30, "deleted")
 @pytest.mark.parametrize("word", ["ERROR", "EXITED"])
 def test_a_pod_that_fails_or_stops_while_it_starts_is_deleted(cloud, world, word):
     cloud.cloud.queue.append(Scenario(ends=word, ends_after=10, silent=True))
@@ -474,6 +476,42 @@ def test_the_official_package_ends_a_pod_when_rest_does_not(cloud, world, monkey
 
     assert (ending.word, cloud.alive) == ("no machine", [])
     assert len(cloud.trace.requests("DELETE", cloud.pods[0].id)) > 5
+
+
+# the laptop's own disk
+
+
+@pytest.mark.fault(67, "deleted")
+def test_a_journal_whose_last_line_was_torn_by_a_crash_is_read_up_to_there(cloud, world):
+    cloud.arm("answer", method="DELETE", status=500, times=None)
+    ending = rent(world)
+    cloud.faults.disarm()
+    with world.backends[-1].journal(ending.run.id).path.open("ab") as journal:
+        journal.write(b'{"schema":1,"seq":99,"state":"dele')
+
+    world.backend().terminate(other_receipt(ending.run))
+
+    assert str(world.facts(ending.run).state) == "deleted"
+    assert cloud.alive == []
+
+
+@pytest.mark.fault(67, "creating")
+def test_a_laptop_whose_disk_is_full_when_the_pod_exists_deletes_it_at_once_and_says_so(cloud, world):
+    backend = world.backend()
+
+    def sync(handle):
+        if cloud.trace.requests("POST", "/v2/pods"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    backend._sync = sync
+    run, job = world.job()
+
+    ending = world.whole(run, job, backend)
+
+    assert ending.error.exit_code == 5
+    assert cloud.pods[0].id in str(ending.error)
+    assert "No space left" in str(ending.error)
+    assert (len(cloud.pods), cloud.alive) == (1, [])
 
 
 def test_an_old_pod_of_another_project_on_the_account_is_left_alone(cloud, world):

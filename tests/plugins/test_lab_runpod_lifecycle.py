@@ -38,8 +38,8 @@ def cloud(furnish):
 
 
 @pytest.fixture
-def world(cloud, project):
-    world = World(cloud, project)
+def world(cloud, project, request):
+    world = World(cloud, project, request.node)
     yield world
     world.close()
 
@@ -325,7 +325,7 @@ with open("/dev/full", "wb") as disk:
     assert (run.path / "checkpoint.pt").read_bytes() == b"whole" * 1000
 
 
-@pytest.mark.fault(49, "no machine")
+@pytest.mark.fault(49, "deleted")
 def test_a_disk_that_does_not_take_the_bundle_is_given_back_at_once(cloud, world):
     cloud.cloud.largest_file = 100_000
     run, job = world.job(extra=os.urandom(300_000))
@@ -535,7 +535,6 @@ def test_a_stop_is_believed_only_when_the_cloud_shows_it(cloud, world, way):
     assert cloud.alive == []
 
 
-@pytest.mark.fault(10, "stopped")
 @pytest.mark.fault(42, "deleted")
 def test_a_stopped_machine_is_started_again_for_its_results_and_the_old_boot_is_not_believed(cloud, world):
     cloud.cloud.usual = Scenario(provisioning=2, starting=2, route=2, stale_route=20)

@@ -27,12 +27,12 @@ def furnish(tmp_path_factory):
 
 
 @pytest.fixture
-def world(furnish, project):
+def world(furnish, project, request):
     with Simulator(factor=FACTOR) as cloud:
         cloud.cloud.furnish = furnish
         cloud.cloud.usual = Scenario(provisioning=2, starting=2, route=2)
         cloud.cloud.grace = 1.0
-        world = World(cloud, project)
+        world = World(cloud, project, request.node)
         yield world
         world.close()
 
@@ -109,7 +109,7 @@ def test_an_interrupt_while_the_creation_is_asked_for_waits_for_the_id_and_delet
     assert str(world.facts(run).state) in ("deleted", "no machine")
 
 
-@pytest.mark.fault(71, "stopped")
+@pytest.mark.fault(71, "deleted")
 def test_an_interrupt_while_the_machine_boots_leaves_nothing_behind(world):
     world.cloud.cloud.queue.append(Scenario(stuck="STARTING"))
     run, _ = waiting_job(world)
