@@ -41,7 +41,8 @@ def multiplies_bf16() -> bool:
 
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     """x @ weight.T; under BF16 autocast on a CPU without BF16 units, the same rounded operands multiplied in FP32."""
-    if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or multiplies_bf16():
+    plain = x.device.type != "cpu" or not torch.is_autocast_enabled("cpu")
+    if plain or torch.compiler.is_compiling() or multiplies_bf16():  # compiled code cannot look the CPU up
         return functional.linear(x, weight)
     with torch.autocast("cpu", enabled=False):
         return functional.linear(x.bfloat16().float(), weight.bfloat16().float()).bfloat16()
