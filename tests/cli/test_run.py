@@ -6,9 +6,11 @@ import subprocess
 
 import pytest
 
+from lab.cli import run_closing
 from lab.jobs import allowed
+from lab.launch.follow import Ending
 from lab.runs import records
-from lab.runs.directory import every
+from lab.runs.directory import RunDirectory, every
 from lab.settings import read_settings
 
 TOKEN = "ghp_" + "a1" * 10
@@ -192,3 +194,15 @@ def test_a_report_that_cannot_be_made_costs_nothing_but_a_warning(lab, project, 
 
     assert done.code == 0
     assert "the report could not be made: ValueError: no template" in done.err
+
+
+def test_what_a_rented_machine_cost_and_became_stands_in_the_closing_summary(project, capsys):
+    run = RunDirectory.create(read_settings().runs_folder, "rented")
+    records.write_json(run.cost, {"dollars": 1.25, "dollars_per_hour": 2.5})
+    records.write_json(run.resource, {"status": "deleted", "machine": "pod123"})
+
+    run_closing.show(run, Ending("completed", "", 0), None, {})
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "cost $1.2500 at $2.5000 an hour" in shown
+    assert "machine deleted pod123" in shown

@@ -95,6 +95,12 @@ def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
 
 
 def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    cost, resource = records.read_json(run.cost) or {}, records.read_json(run.resource) or {}
+    if cost.get("dollars") is not None:
+        rate = quantity(cost.get("dollars_per_hour"), "dollars")
+        yield "cost", quantity(cost["dollars"], "dollars"), f"at {rate} an hour"
+    if resource.get("status") not in (None, "none"):
+        yield "machine", str(resource["status"]), str(resource.get("machine") or "")
     yield "run", run.id, near(run.path)
     if report is not None:
         yield "report", near(report), ""

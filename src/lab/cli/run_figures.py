@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lab.runs.records import Record
 
 RECENT_STEPS = 20
+LONGEST_GAP_STEPS = 10
 
 
 class Training:
@@ -46,12 +47,13 @@ class Training:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the wall clock of the usual step; a pause between two attempts is none."""
+        """By the wall clock, evaluation and saving included, but not the pause between two attempts."""
         if self.planned_steps is None or len(self._recent) < 2:
             return None
-        times = [moment for moment, _, _ in self._recent]
-        usual = statistics.median(later - earlier for earlier, later in pairwise(times))
-        return max(0.0, usual * (self.planned_steps - self.step))
+        own = statistics.median(seconds for _, seconds, _ in self._recent)
+        gaps = [later - earlier for (earlier, *_), (later, *_) in pairwise(self._recent)]
+        each = max(own, statistics.fmean(min(gap, LONGEST_GAP_STEPS * own) for gap in gaps))
+        return each * (self.planned_steps - self.step)
 
     def words(self) -> list[str]:
         """The figures, in the order in which they are read."""
