@@ -14,6 +14,7 @@ a fork of this process, so that it costs little more than its test.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
@@ -101,9 +104,9 @@ def test(mutant: Mutant, folder: Path) -> int:
     paths = [str(folder / name) for name in ("src", "plugins", "tests")]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.path[:0] = paths
-    import pytest
-
-    options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+    # Only the plugins that our tests use: finding and importing all others takes longer than most tests.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-q", "-p", "lab.conformance.plugin", "-p", "no:cacheprovider", "--rootdir", str(folder)]
     return int(pytest.main([*options, *([] if mutant.patch is None else ["-x"]), *mutant.tests]))
 
 
@@ -182,9 +185,8 @@ def main(wanted: list[str]) -> int:
         raise SystemExit(f"no mutant is called {' or '.join(wanted)}; there are: {', '.join(p.stem for p in patches)}")
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
-    import pydantic  # noqa: F401 - shared by all forks
-    import torch  # noqa: F401 - as above
-
+    for name in ("numpy", "pydantic_settings", "torch", "torch._dynamo"):  # shared by all forks
+        importlib.import_module(name)
     begun = time.monotonic()
     control = Mutant("without a mutant", tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests)))
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:

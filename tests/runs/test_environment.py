@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from importlib.metadata import version
+
+import packaging
 import rich
 
 from lab.experiment.sections import Environment
@@ -44,9 +47,17 @@ def test_packages_are_those_that_were_imported_at_the_version_that_was():
     assert rich.__name__ in found
 
 
-def test_a_version_that_says_so_itself_is_believed(monkeypatch):
-    import packaging
+def test_a_version_that_is_computed_to_warn_of_its_end_is_left_alone(monkeypatch):
+    def deprecated(name):
+        raise DeprecationWarning(name)
 
+    monkeypatch.delattr(packaging, "__version__")
+    monkeypatch.setattr(packaging, "__getattr__", deprecated, raising=False)
+
+    assert imported_packages()["packaging"] == version("packaging")
+
+
+def test_a_version_that_says_so_itself_is_believed(monkeypatch):
     monkeypatch.setattr(packaging, "__version__", "99.0+patched")
 
     assert imported_packages()["packaging"] == "99.0+patched"

@@ -62,7 +62,8 @@ def imported_packages() -> dict[str, str]:
     found: dict[str, str] = {}
     for module in {name.partition(".")[0] for name in list(sys.modules)}:
         for distribution in owners.get(module, ()):
-            own = getattr(sys.modules.get(module), "__version__", None)
+            # Not by getattr: some modules compute the attribute only to warn that it goes away.
+            own = getattr(sys.modules.get(module), "__dict__", {}).get("__version__")
             single = len(owners[module]) == 1 and canonicalize_name(distribution) == canonicalize_name(module)
             found[distribution] = str(own) if single and isinstance(own, str) else _installed(distribution) or "unknown"
     return dict(sorted(found.items()))
