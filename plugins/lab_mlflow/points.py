@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HEADLINE = {"loss": "train/loss"}
 STEP = {
+    "loss": "train/loss",
     "gradient_norm": "train/gradient_norm",
     "learning_rate": "train/learning_rate",
     "targets_total": "train/tokens",
@@ -25,6 +25,7 @@ STEP = {
 }
 EVALUATION = {"loss": "eval/loss", "seconds": "eval/seconds"}
 RATE = "perf/tokens_per_second"
+HEADLINE = frozenset({"train/loss", RATE})
 SILENT = frozenset(
     {
         *("kind", "step", "time", "warmup", "observed", "fed", "flops", "segments", "packs", "targets", "tokens"),
@@ -54,6 +55,7 @@ class Reader:
     offset: int = 0
     renamed: dict[str, str] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
+    _keys: dict[str, str | None] = field(default_factory=lambda: {**STEP, **dict.fromkeys(SILENT)})
 
     def skip_to(self, offset: int, sha256: str) -> bool:
         """Go on at `offset`; False when what stands before it is not what was mirrored."""
@@ -97,21 +99,22 @@ class Reader:
         return [Point(key, value, milliseconds, step) for key, value in values.items() if value is not None]
 
     def _step(self, line: dict[str, Any], step: int) -> dict[str, float | None]:
-        values = {key: number(line.get(ours)) for ours, key in HEADLINE.items()}
-        seconds, targets = number(line.get("seconds")), number(line.get("targets"))
+        values: dict[str, float | None] = {}
+        all_series = step % self.stride == 0 or step == 1
+        for ours, value in line.items():
+            key = self._keys[ours] if ours in self._keys else self._own(ours)
+            if key is not None and (all_series or key in HEADLINE):
+                values[key] = value if type(value) is float else number(value)
+        seconds, targets = values.get("perf/step_seconds", number(line.get("seconds"))), number(line.get("targets"))
         if seconds and targets is not None and not line.get("observed"):
             values[RATE] = targets / seconds
-        if step % self.stride and step != 1:
-            return values
-        values |= {key: number(line.get(ours)) for ours, key in STEP.items()}
-        for ours in line.keys() - SILENT - HEADLINE.keys() - STEP.keys():
-            values[self._own(ours)] = number(line[ours])
         return values
 
     def _own(self, name: str) -> str:
         key = f"values/{names.written(name)}"
         if key != f"values/{name}":
             self.renamed[key] = name
+        self._keys[name] = key
         return key
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NAME = "mlflow"
 BATCH_POINTS, BATCH_PARAMETERS = 1000, 100
+MARKED_POINTS = 10_000
+"""After so many MLflow is told how far the mirror has come; what a kill makes it send again, MLflow keeps once."""
 OFFSET, PREFIX, DONE = "lab.mirrored_bytes", "lab.mirrored_sha256", "lab.mirror_complete"
 
 
@@ -144,23 +146,27 @@ def _begun(client: Any, run: RunDirectory, experiment_id: str, reader: Reader) -
 
 
 def _send(mirror: Mirror) -> None:
-    """Send new points in batches; after each, MLflow knows how far the mirror has come."""
+    """Send new points in batches, and every now and then how far the mirror has come."""
     waiting: list[Point] = []
+    unmarked = 0
     for points, _ in mirror.reader.new():
         waiting += points
         if len(waiting) >= BATCH_POINTS:
-            _log(mirror, waiting)
+            unmarked += _log(mirror, waiting)
             waiting = []
-    _log(mirror, waiting)
+        if unmarked >= MARKED_POINTS:
+            _progress(mirror)
+            unmarked = 0
+    if unmarked + _log(mirror, waiting):
+        _progress(mirror)
 
 
-def _log(mirror: Mirror, points: list[Point]) -> None:
+def _log(mirror: Mirror, points: list[Point]) -> int:
     from mlflow.entities import Metric
 
     for some in _batched(points, BATCH_POINTS):
         mirror.client.log_batch(mirror.id, metrics=[Metric(*point) for point in some])
-    if points:
-        _progress(mirror)
+    return len(points)
 
 
 def _progress(mirror: Mirror) -> None:
