@@ -142,6 +142,19 @@ def test_a_controller_that_vanishes_ends_nothing_and_the_record_tells_the_end(st
     assert lab("runs", "show", command.run.id).code == 0
 
 
+@pytest.mark.parametrize(("options", "told", "saved"), [((), "asked to stop", "saved\n"), (("--now",), "ended", "")])
+def test_a_run_is_stopped_from_another_terminal(start, lab, options, told, saved):
+    command = start(SAVES)
+
+    done = lab("runs", "stop", command.run.id, *options)
+    code, _ = command.end()
+
+    assert done.out.startswith(f"{command.run.id}: {told}")
+    assert code == 143
+    assert status(command.run).word == "stopped"
+    assert (command.run.logs / "train.log").read_text() == saved
+
+
 def test_a_killed_worker_is_a_failed_run(start):
     command = start(WAITS)
 

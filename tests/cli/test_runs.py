@@ -184,6 +184,13 @@ def test_when_one_of_several_cannot_be_found_none_is_deleted(lab, run):
     assert every(read_settings().runs_folder) == [run]
 
 
+def test_a_run_that_has_ended_cannot_be_stopped(lab, run):
+    done = lab("runs", "stop", run.id)
+
+    assert done.code == 2
+    assert "is not running: it is completed" in done.err
+
+
 TRACKER = """
 from lab import Part, hookimpl
 

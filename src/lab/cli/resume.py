@@ -17,7 +17,8 @@ def resume(
 ) -> None:
     """Go on with a run from its last checkpoint.
 
-    From the start when it has none. Refused when the experiment, the data or the code would be another, naming what differs.
+    From the start when it has none. Refused when the experiment, the data or the code would be another, naming what
+    differs.
     """
     from lab.cli import run_flow, run_view
     from lab.cli.output import warn

@@ -28,7 +28,8 @@ def run(
 ) -> None:
     """Run an experiment, on this machine or a rented one.
 
-    Check, bundle, prepare, train, evaluate, collect. Ctrl-C once asks the run to finish its step and save; twice ends it at once.
+    Check, bundle, prepare, train, evaluate, collect. Ctrl-C once asks the run to finish its step and save; twice ends
+    it at once.
     """
     from lab.cli import run_flow, run_plan, run_view
     from lab.cli.output import print_json, warn

@@ -8,7 +8,7 @@ import typer
 
 from lab.cli.groups import new
 
-group = new("The runs of this project: list, show, logs, tag, rm, track.")
+group = new("The runs of this project: list, show, logs, stop, tag, rm, track.")
 
 Run = Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, a machine's id, or a path.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -95,6 +95,21 @@ def tag(
         print_json({"run_id": found.id, "tags": kept.tags, "note": kept.note})
     else:
         output(plain(f"{found.id}: {', '.join(kept.tags) or 'no tags'}{f'; {kept.note}' if kept.note else ''}"))
+
+
+@group.command()
+def stop(
+    run: Run,
+    now: Annotated[bool, typer.Option("--now", help="End its processes at once, without saving.")] = False,
+) -> None:
+    """Ask a run that nobody follows any more to finish its step, save and end."""
+    from lab.cli import runs_stopping
+    from lab.plugins import load as load_plugins
+    from lab.runs.find import find
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    runs_stopping.stop(find(run, settings), load_plugins(settings), now=now)
 
 
 @group.command("rm")

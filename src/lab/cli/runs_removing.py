@@ -24,7 +24,7 @@ def remove(runs: Sequence[RunDirectory], *, yes: bool) -> None:
     """Delete the runs after a question."""
     for run in runs:
         if status(run).word == "running":
-            raise UsageError(f"{run.id} is running: its files are in use.", "Stop it first, or wait for its end.")
+            raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting runs needs a yes, and nobody is here to say it.", "Say it with --yes.")

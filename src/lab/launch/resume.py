@@ -85,7 +85,7 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
         experiment=experiment,
         config={**config, "experiment": experiment.model_dump(mode="json")},
         job=replace(job, run_id=run.id, attempt=before.attempt + 1),
-        backend=plugins.build("backend", _backend(config)),
+        backend=plugins.build("backend", recorded_backend(config)),
         before=before,
         from_checkpoint=run.checkpoint.is_file(),
     )
@@ -117,7 +117,8 @@ def recorded_experiment(run: RunDirectory, config: Record) -> Experiment:
         raise LabError(f"{run.config}: is not an experiment of this lab: {key}: {error.errors()[0]['msg']}") from error
 
 
-def _backend(config: Record) -> PartChoice:
+def recorded_backend(config: Record) -> PartChoice:
+    """The backend that a run's config names, with its options."""
     options = config.get("backend_options")
     return PartChoice.model_validate(
         {**(options if isinstance(options, dict) else {}), "name": str(config.get("backend"))}
