@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 import socket
 import struct
 import subprocess
@@ -588,6 +589,7 @@ def test_no_argument_variable_key_or_host_reaches_wandb(run, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "MY_PASSWORD": PLANTED, "WANDB_MODE": "offline"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
 
     subprocess.run(
         [sys.executable, "-c", code, str(run.path), f"--token={PLANTED}"],
