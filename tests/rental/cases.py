@@ -1,6 +1,6 @@
 """The faults that live in the lifecycle: how each is made, and the state in which the run must end.
 
-The numbers are those of the list of faults that the state machine was designed against. `docs/faults.md` is made of this.
+The numbers are those of the list of faults that the state machine was designed against; `docs/faults.md` names them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Case:
     """What the job's exit record says in the end; None when there is none."""
     creates: int | None = 1
     """How many create requests may have been sent."""
-    play: Callable[[World], None] = field(default=lambda world: None)
+    play: Callable[[World], None] = lambda world: world.go()
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -302,7 +302,7 @@ CASES = [
     Case(39, "a flipped byte on every try, then not any more",
          together(script(results={"summary.json": b"{}", "checkpoint.pt": b"w" * 500}),
                   arm("agent.blob", times=40, answer=flipped)), State.STOPPED),
-    Case(40, "a cache answers with other bytes", arm("agent.blob", answer=lambda pieces: [b"old" * 100]), State.DELETED),
+    Case(40, "a cache answers with other bytes", arm("agent.blob", answer=lambda _: [b"old" * 100]), State.DELETED),
     Case(42, "the route leads to the old boot",
          together(script(seconds=3000.0),
                   arm("agent.hello", nth=2, times=8, answer=lambda hello: replace(hello, boot_id="x"))),

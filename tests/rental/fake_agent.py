@@ -49,6 +49,8 @@ class FakeJob:
     started: float
     boot_id: str
     stop_at: float | None = None
+    cut_at: float | None = None
+    """When the machine stopped or restarted under it."""
 
 
 def remote(path: str, data: bytes) -> RemoteFile:
@@ -220,7 +222,7 @@ class FakeAgent:
         if job is None:
             return {}
         script, end = self.machine.cloud.script, self.machine.job_end()
-        until = min(self.now, end) if end is not None else self.machine.ended_before or self.now
+        until = min(self.now, end) if end is not None else (job.cut_at or self.now)
         lines = "".join(
             f'{{"kind":"step","step":{n + 1}}}\n' for n in range(int((until - job.started) // script.every))
         )

@@ -1,13 +1,10 @@
-"""A cloud in this process that bills, forgets, lags and fails as ordered, in virtual time. It imports only contracts."""
+"""A cloud in this process that bills, forgets, lags and fails as ordered, in virtual time; it knows only contracts."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from rental.fake_agent import FakeAgent, JobScript, new_boot_id
-from rental.virtual import START, Trace
 
 from lab.rental.agent_contract import AgentUnreachable
 from lab.rental.provider import (
@@ -21,13 +18,14 @@ from lab.rental.provider import (
     SelfStop,
     Unreachable,
 )
+from rental.fake_agent import FakeAgent, JobScript, new_boot_id
+from rental.virtual import START, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rental.virtual import VirtualClock
-
     from lab.rental.provider import CreateRequest
+    from rental.virtual import VirtualClock
 
 HOUR = 3600.0
 SAVE_BEFORE_STOP_SECONDS = 120.0
@@ -54,8 +52,6 @@ class FakeMachine:
     billed: float = 0.0
     billing_since: float | None = None
     gone_at: float | None = None
-    ended_before: float | None = None
-    """When a job was cut short by a restart or a stop."""
     never_ready: bool = False
     mute: bool = False
 
@@ -84,9 +80,13 @@ class FakeMachine:
             return None
         natural = job.started + self.cloud.script.seconds
         end = natural if job.stop_at is None else min(natural, job.stop_at)
-        if self.ended_before is not None and job.started < self.ended_before < end:
-            return None
-        return end
+        return None if job.cut_at is not None else end
+
+    def cut(self, at: float) -> None:
+        """What runs ends without having ended."""
+        end = self.job_end()
+        if end is not None and at < end:
+            self.disk["job"].cut_at = at
 
     def working(self) -> bool:
         end = self.job_end()
@@ -95,7 +95,7 @@ class FakeMachine:
 
     def restart(self) -> None:
         """The container dies and comes again: memory and processes are gone."""
-        self.ended_before = self.cloud.clock.seconds
+        self.cut(self.cloud.clock.seconds)
         self.boot(20.0)
 
     def halt(self, at: float | None = None) -> None:
@@ -103,8 +103,7 @@ class FakeMachine:
         if self.billing_since is not None:
             self.billed += max(0.0, at - self.billing_since)
         self.billing_since = None
-        if self.status == "running":
-            self.ended_before = at
+        self.cut(at)
         self.status, self.ready_at = "stopped", float("inf")
 
     def vanish(self, at: float | None = None) -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import pytest
+
 from rental import invariants
 from rental.cases import CASES
 from rental.world import World
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}-{case.what.replace(' ', '-')}")
+def named(case):
+    return pytest.param(
+        case,
+        id=f"{case.number}-{case.what.replace(' ', '-')}",
+        marks=pytest.mark.fault(case.number, str(case.end)),
+    )
+
+
+@pytest.mark.parametrize("case", [named(case) for case in CASES])
 def test_a_fault_ends_in_the_state_that_the_lifecycle_demands(case, tmp_path):
     world = World(tmp_path, **case.options)
     faults = case.arm(world)
 
-    (case.play if case.play.__name__ != "<lambda>" else World.go)(world)
+    case.play(world)
 
     assert world.state is case.end, world.said
     assert world.facts.exit_code == case.exit_code

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from rental.world import World
 
 from lab.rental.facts import State
+from rental.world import World
 
 
 @pytest.fixture

@@ -50,6 +50,10 @@ class VirtualClock:
         self.sleep(seconds)
 
 
+class Killed(BaseException):
+    """SIGKILL: nothing of the process goes on, not even a handler of errors."""
+
+
 @dataclass
 class Fault:
     """What becomes of the nth call of an operation, and of those after it."""
@@ -78,6 +82,8 @@ class Trace:
     clock: VirtualClock
     faults: list[Fault] = field(default_factory=list)
     calls: list[tuple[float, str, str]] = field(default_factory=list)
+    kill_after: int | None = None
+    """The controller dies after the effect of this call, before it can write anything down."""
 
     def arm(self, operation: str, **what: Any) -> Fault:
         fault = Fault(operation, **what)
@@ -86,6 +92,14 @@ class Trace:
 
     def call(self, operation: str, subject: str, effect: Callable[[], Any]) -> Any:
         self.calls.append((self.clock.seconds, operation, subject))
+        number = len(self.calls)
+        try:
+            return self._made(operation, effect)
+        finally:
+            if number == self.kill_after:
+                raise Killed
+
+    def _made(self, operation: str, effect: Callable[[], Any]) -> Any:
         fault = self._due(operation)
         if fault is None:
             return effect()

@@ -8,21 +8,20 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rental.fake_cloud import FakeCloud
-from rental.virtual import VirtualClock
-
 from lab.contracts import JobState, Receipt
 from lab.errors import LabError
 from lab.jobs import Job, Needs, Stage
 from lab.rental import RentalOptions, RentedBackend
 from lab.rental.facts import State
 from lab.runs.directory import RunDirectory
+from rental.fake_cloud import FakeCloud
+from rental.virtual import Killed, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 10.0
 LONGEST_SECONDS = 40_000.0
 AT_REST = {State.DELETED, State.LOST, State.NO_MACHINE, State.STOPPED, State.ATTENTION}
 
@@ -48,7 +47,11 @@ class World:
         self.options = RentalOptions(**options)
         self.said: list[str] = []
         self.synced = 0
+        self.kill_after_sync: int | None = None
+        """The controller dies once so many writes have reached the disk."""
         self.error: LabError | None = None
+        self.hindered = False
+        """Whether the cloud did not do as it was asked, so that the bill is not the controller's fault."""
 
     def write_job(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
@@ -62,6 +65,8 @@ class World:
 
     def _sync(self, handle: int) -> None:
         self.synced += 1
+        if self.synced == self.kill_after_sync:
+            raise Killed
 
     @property
     def receipt(self) -> Receipt:

@@ -62,19 +62,19 @@ def job_of(run: RunDirectory) -> Job:
         raise LabError(f"{run.job}: is not a job that this version of lab knows: {error}") from error
 
 
-def write_receipt(run: RunDirectory, backend: str, handle: str) -> None:
-    """Let the run be found by its machine."""
-    records.write_json(run.receipt, {"schema": 1, "backend": backend, "handle": handle})
-
-
-def write_resource(rental: Rental) -> None:
-    """Say in the run directory what became of the machine, and what it cost: from the journal, and never secret."""
-    facts, now = rental.facts, rental.now()
-    if not rental.run.path.is_dir():
+def publish(rental: Rental) -> None:
+    """Say in the run directory what became of the machine and what it cost; the journal stays the truth."""
+    run, facts = rental.run, rental.facts
+    if not run.path.is_dir():
         return
-    records.write_json(rental.run.resource, resource(facts, rental.provider))
-    stages = list(records.read_lines(rental.run.stages))
-    records.write_json(rental.run.cost, cost.record(facts, stages, targets(rental.run), now))
+    handle = facts.machine_id or run.id
+    try:
+        records.write_json(run.receipt, {"schema": 1, "backend": rental.provider.name, "handle": handle})
+        records.write_json(run.resource, resource(facts, rental.provider))
+        stages = list(records.read_lines(run.stages))
+        records.write_json(run.cost, cost.record(facts, stages, targets(run), rental.now()))
+    except (OSError, LabError) as error:
+        rental.say(f"{run.path} cannot be written, which ends nothing: {error}")
 
 
 def resource(facts: Facts, provider: Provider) -> dict[str, object]:

@@ -106,7 +106,7 @@ class RentedBackend:
             if rental.facts.records:
                 reconciling.reconcile(rental)
             starting.plan(rental)
-            archive.write_receipt(run, self.provider.name, rental.facts.machine_id or run.id)
+            archive.publish(rental)
             self._drive(rental, until=frozenset({State.RUNNING}))
         return self.receipt(rental)
 
@@ -174,6 +174,8 @@ class RentedBackend:
         """Bring the results of a stopped machine home: it is started for that, works no more, and is then deleted."""
         with self.opened(receipt.run_id) as rental:
             run, stopped = rental.run, rental.facts.state is State.STOPPED and not rental.facts.verified
+            if rental.facts.state is State.FINISHED:
+                rental.note("a person asked to collect", **starting.allowance(rental, 0.0))
         if stopped:
             self._again(receipt, "collect", State.FINISHED)
         return self.fetch(receipt, run)
@@ -226,15 +228,15 @@ class RentedBackend:
                 yield rental
             finally:
                 if rental.facts != before or self._due(rental):
-                    archive.write_resource(rental)
-                if rental.facts.machine_id != before.machine_id and rental.facts.machine_id:
-                    archive.write_receipt(run, self.provider.name, rental.facts.machine_id)
+                    archive.publish(rental)
 
     def _rental(self, journal: Journal, run: RunDirectory, job: Job) -> Rental:
-        return Rental(
+        rental = Rental(
             self.provider, journal, self.clock, run, job, self.options, self._agent, self.say, self._random,
             owner_of(self.store), archive.token(journal), self._streams,
         )  # fmt: skip
+        rental.changed = archive.publish
+        return rental
 
     def _drive(self, rental: Rental, until: frozenset[State] = frozenset(), raising: bool = True) -> None:
         """Go on under the guard of signals, then say by an error what a person must know."""
@@ -249,9 +251,7 @@ class RentedBackend:
             try:
                 lifecycle.drive(rental, until)
             finally:
-                archive.write_resource(rental)
-                if rental.facts.machine_id:
-                    archive.write_receipt(rental.run, self.provider.name, rental.facts.machine_id)
+                archive.publish(rental)
         if rental.facts.state is State.ATTENTION:
             raise still_billing(rental)
         if signals.caught is not None:

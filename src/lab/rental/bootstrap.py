@@ -64,6 +64,10 @@ def argv() -> tuple[str, ...]:
 def environment(rental: Rental, nonce: str, mount_path: str) -> dict[str, str]:
     """Whose machine it is and how long it may live before anybody speaks to it; of the token only the hash."""
     facts, options = rental.facts, rental.options
+    limit = facts.ready_seconds + facts.seconds + cost.COLLECT_SECONDS
+    if facts.max_dollars and facts.max_dollars_per_hour:
+        left = facts.max_dollars - cost.spent(facts, rental.now())
+        limit = min(limit, left / facts.max_dollars_per_hour * cost.HOUR)
     return {
         naming.RUN: rental.run.id,
         naming.OWNER: rental.owner,
@@ -72,7 +76,7 @@ def environment(rental: Rental, nonce: str, mount_path: str) -> dict[str, str]:
         "LAB_AGENT_PORT": str(PORT),
         "LAB_WORKSPACE": f"{mount_path}/lab",
         "LAB_LEASE_SECONDS": f"{options.lease_minutes * 60:.0f}",
-        "LAB_LIMIT_SECONDS": f"{facts.ready_seconds + facts.seconds + cost.COLLECT_SECONDS:.0f}",
+        "LAB_LIMIT_SECONDS": f"{max(0.0, limit):.0f}",
         "LAB_SECRET_VARIABLES": ",".join(rental.provider.secret_variables),
         "LAB_SELF_STOP": json.dumps([asdict(way) for way in rental.provider.self_stop()]),
     }

@@ -129,8 +129,10 @@ class Facts:
     request_id: str = ""
     job_attempt: int = 0
     purpose: Literal["run", "collect"] = "run"
+    asked: bool = False
+    """The job's start was asked for: from here on there may be something worth keeping."""
     accepted: bool = False
-    """The agent took the job: from here on there may be something worth keeping."""
+    """The agent took the job."""
     exit_code: int | None = None
     exit_reason: str = ""
     exited: bool = False
@@ -156,7 +158,7 @@ class Facts:
     @property
     def holds_something(self) -> bool:
         """Whether the machine has, or may have, what exists nowhere else."""
-        return not self.verified and (self.accepted or self.state is State.LAUNCHING)
+        return not self.verified and (self.accepted or self.asked)
 
     @property
     def alive(self) -> bool:

@@ -45,9 +45,15 @@ class Journal:
 
     def create(self) -> None:
         """Make the folder, private, and make sure that a power cut does not take it away again."""
-        for folder in (self.folder.parent, self.folder):
-            folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            self._sync_folder(folder.parent)
+        try:
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+                self._sync_folder(folder.parent)
+        except OSError as error:
+            raise LabError(
+                f"{self.folder}: cannot be made: {error.strerror}. Nothing was asked of the cloud.",
+                "Free space or permissions there, or set LAB_STORE to another folder.",
+            ) from error
 
     def records(self) -> list[Record]:
         """Every whole record. A torn last line was never acted upon, so it does not count."""

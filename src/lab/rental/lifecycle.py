@@ -45,12 +45,13 @@ def drive(rental: Rental, until: Set[State] = frozenset()) -> None:
             leave(rental, "interrupted by a person")
         if rental.facts.state in until or rental.facts.state in RESTING | {State.RUNNING}:
             break
-        if rental.facts.extras and rental.facts.machine_id and not extras_tried:
+        if rental.facts.extras and not extras_tried:
             extras_tried = True
-            guarded(rental, ending.remove_extras)
+            end_extras(rental)
+            continue
         guarded(rental, HANDLERS[rental.facts.state])
-    if rental.facts.state in RESTING - {State.ATTENTION} and rental.facts.extras:
-        guarded(rental, _end_extras)
+    if rental.facts.extras:
+        end_extras(rental)
 
 
 def guarded(rental: Rental, handler: Callable[[Rental], object]) -> None:
@@ -67,6 +68,11 @@ def guarded(rental: Rental, handler: Callable[[Rental], object]) -> None:
         attention(rental, f"the cloud's answer cannot be worked with: {error.message}")
 
 
-def _end_extras(rental: Rental) -> None:
-    if not ending.remove_extras(rental):
-        attention(rental, f"more machines of this run may live: {', '.join(rental.facts.extras)}")
+def end_extras(rental: Rental) -> None:
+    """Delete machines of this rental beside the one in use; while a job runs, one that stays is only named."""
+    guarded(rental, ending.remove_extras)
+    left = ", ".join(rental.facts.extras)
+    if left and rental.facts.state in RESTING - {State.ATTENTION}:
+        attention(rental, f"more machines of this run may live: {left}")
+    elif left:
+        rental.say(f"{left} of this run may live too and could not be deleted")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lab.errors import StillBilling
 from lab.rental import lifecycle, naming, running, stopping
 from lab.rental.agent_contract import AgentError
-from lab.rental.facts import ENDED, RESTING, State
+from lab.rental.facts import RESTING, State
 from lab.rental.leaving import leave
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _ask_whether_it_started(rental: Rental, going_on: bool) -> None:
     if job is not None and job.request_id == rental.facts.request_id:
         rental.record(State.RUNNING, "the job had been accepted", accepted=True, exited=False)
         return
-    rental.record(State.SENDING, "the job had not been started")
+    rental.record(State.SENDING, "the job had not been started", asked=False)
     if not going_on:
         leave(rental, "the controller ended before the job started")
         lifecycle.drive(rental)
@@ -102,5 +102,5 @@ def sweep(rental: Rental, listing: Sequence[Machine]) -> None:
     machine = next((machine for machine in listing if machine.id == facts.machine_id), None)
     if facts.state is State.RUNNING and machine is not None and machine.status == "stopped":
         running.found_stopped(rental, machine.status_text)
-    if facts.state in ENDED and rental.facts.extras:
-        lifecycle.drive(rental)
+    if rental.facts.extras:
+        lifecycle.end_extras(rental)

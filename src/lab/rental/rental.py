@@ -70,6 +70,8 @@ class Rental:
     streams: int = 4
     """How many requests carry results at once."""
     interrupted: Callable[[], bool] = lambda: False
+    changed: Callable[[Rental], None] = lambda rental: None
+    """Called after each change of state, to keep the run directory's records up to date."""
     facts: Facts = field(default_factory=Facts)
     _anchor: tuple[float, float] = (0.0, 0.0)
     _entered: dict[tuple[State, str], float] = field(default_factory=dict)
@@ -88,7 +90,9 @@ class Rental:
             record = self.journal.append(self.facts.records + 1, state, event, data, detail or {})
         except OSError as error:
             raise Unwritable(self, error) from error
-        self.facts = after(self.facts, record)
+        before, self.facts = self.facts, after(self.facts, record)
+        if self.facts.state is not before.state:
+            self.changed(self)
 
     def note(self, event: str, detail: Mapping[str, object] | None = None, /, **data: object) -> None:
         """Write something that leaves the state as it is."""

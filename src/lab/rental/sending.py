@@ -36,6 +36,7 @@ def send(rental: Rental) -> None:
     rental.record(
         State.LAUNCHING,
         "start the job",
+        asked=True,
         then="end",
         request_id=secrets.token_hex(8),
         job_attempt=rental.facts.job_attempt + 1,

@@ -46,10 +46,10 @@ def plan(rental: Rental) -> None:
 
 
 FRESH: dict[str, object] = {
-    "machine_id": "", "accepted": False, "verified": False, "exited": False, "exit_code": None, "exit_reason": "",
-    "uncollected": [], "by_user": False, "already_gone": False, "reason": "", "attention": "", "then": "end",
-    "purpose": "run", "ready": 0.0, "created": 0.0, "billing_since": 0.0, "billed_seconds": 0.0, "ended": 0.0,
-    "job_finished": 0.0, "collected": 0.0, "boot_id": "", "stale_boot_id": "", "dollars_per_hour": None,
+    "machine_id": "", "asked": False, "accepted": False, "verified": False, "exited": False, "exit_code": None,
+    "exit_reason": "", "uncollected": [], "by_user": False, "already_gone": False, "reason": "", "attention": "",
+    "then": "end", "purpose": "run", "ready": 0.0, "created": 0.0, "billing_since": 0.0, "billed_seconds": 0.0,
+    "ended": 0.0, "job_finished": 0.0, "collected": 0.0, "boot_id": "", "stale_boot_id": "", "dollars_per_hour": None,
 }  # fmt: skip
 """What a second rental of the same run must not inherit from the first."""
 
@@ -59,16 +59,22 @@ def again(rental: Rental, purpose: str) -> None:
     if rental.facts.state is not State.STOPPED:
         raise UsageError(f"{rental.run.id}: its machine is not stopped but: {rental.facts.state}.")
     wanted: Literal["run", "collect"] = "collect" if purpose == "collect" else "run"
-    facts = rental.facts
-    seconds = facts.seconds if wanted == "run" else 0.0
-    more = cost.spent(facts, rental.now()) + cost.most(facts.dollars_per_hour or 0.0, seconds, facts.ready_seconds)
     known: dict[str, object] = {"purpose": wanted, "reason": "", "attention": ""}
-    if more > facts.max_dollars:
-        rental.say(f"the ceiling of ${facts.max_dollars:.2f} is raised to ${more:.2f} for what was asked for now")
-        known["max_dollars"] = more
+    known |= allowance(rental, rental.facts.seconds if wanted == "run" else 0.0)
     if wanted == "run":
         known |= {"exited": False, "exit_code": None, "exit_reason": "", "verified": False, "keep": rental.options.keep}
     rental.record(State.STARTING, "start", **known)
+
+
+def allowance(rental: Rental, seconds: float) -> dict[str, object]:
+    """What a person's explicit wish may cost beyond what was agreed at the beginning; said before it is spent."""
+    facts = rental.facts
+    needed = cost.most(facts.dollars_per_hour or 0.0, seconds, facts.ready_seconds)
+    more = cost.spent(facts, rental.now()) + needed
+    if more <= facts.max_dollars:
+        return {}
+    rental.say(f"the ceiling of ${facts.max_dollars:.2f} is raised to ${more:.2f} for what was asked for now")
+    return {"max_dollars": more}
 
 
 def halt(rental: Rental) -> None:
