@@ -19,7 +19,7 @@ STAMP := $(VENV)/installed-$(or $(TORCH),pinned)
 install: $(STAMP)  ## Create .venv and install lab with everything that needs no compiler
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@sed $(if $(TORCH),-e 's/^torch==.*/torch==$(TORCH)/',) constraints.txt > $(CONSTRAINTS)
+	@sed -e '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' constraints.txt > $(CONSTRAINTS)
 	@# A CPU wheel calls itself 2.13.0+cpu; pip takes it for torch==2.13.0 only when asked by name first.
 	@$(PIP) install --quiet --disable-pip-version-check -c $(CONSTRAINTS) torch
 	@$(PIP) install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
