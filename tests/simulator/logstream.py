@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .pod import LogLine, Pod
 
 
+HALF_A_MICROSECOND = 5e-7
+"""A line's id, its time, has whole ones."""
+
+
 async def stream(request: web.Request, call: Call, headers: dict[str, str]) -> web.StreamResponse:
     """GET /v2/pods/{id}/logs."""
     pod = find(call)
@@ -28,7 +32,7 @@ async def stream(request: web.Request, call: Call, headers: dict[str, str]) -> w
         while True:
             lines = _lines(call, pod)
             for line in lines:
-                if line.moment > sent:
+                if line.moment > sent + HALF_A_MICROSECOND:
                     await response.write(_event(call, line))
                     sent = line.moment
             await asyncio.sleep(0.02)
