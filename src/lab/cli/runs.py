@@ -8,7 +8,7 @@ import typer
 
 from lab.cli.groups import new
 
-group = new("The runs of this project: list, show, logs, stop, tag, rm, track.")
+group = new("Runs of this project: list, show, logs, stop, tag, rm, track.")
 
 Run = Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, a machine's id, or a path.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -102,7 +102,7 @@ def stop(
     run: Run,
     now: Annotated[bool, typer.Option("--now", help="End its processes at once, without saving.")] = False,
 ) -> None:
-    """Ask a run that nobody follows any more to finish its step, save and end."""
+    """Ask a run to finish its step, save and end."""
     from lab.cli import runs_stopping
     from lab.plugins import load as load_plugins
     from lab.runs.find import find
