@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
 from lab.runs import records
+from lab.runs.status import status
 from lab_mlflow import names
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def tags(run: RunDirectory) -> dict[str, str]:
         "lab.group": experiment.get("group"),
         "lab.fingerprint": config.get("fingerprint"),
         "lab.backend": config.get("backend"),
-        "lab.status": outcome.get("status"),
+        "lab.status": status(run).word,
         "lab.reason": outcome.get("reason"),
         "lab.code_sha256": provenance.get("code_sha256"),
         "lab.uncommitted_changes": bool(repository.get("tracked_changes")) if repository.get("commit") else None,

@@ -6,38 +6,19 @@ nothing and no point is sent twice. A run that was rewound to a checkpoint gets 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from lab.runs import records
-from lab_mlflow import contents, settings, store
+from lab.runs.status import status
+from lab_mlflow import contents, mirror, settings, store
+from lab_mlflow.mirror import OFFSET, PREFIX, Mirror
 from lab_mlflow.options import MlflowOptions
-from lab_mlflow.points import MOST_STEPS, Point, Reader
+from lab_mlflow.points import MOST_STEPS, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from lab.runs.directory import RunDirectory
     from lab_mlflow.settings import Place
 
-NAME = "mlflow"
-BATCH_POINTS, BATCH_PARAMETERS = 1000, 100
-MARKED_POINTS = 10_000
-"""After so many MLflow is told how far the mirror has come; what a kill makes it send again, MLflow keeps once."""
-OFFSET, PREFIX, DONE = "lab.mirrored_bytes", "lab.mirrored_sha256", "lab.mirror_complete"
-
-
-@dataclass
-class Mirror:
-    """One run in MLflow, and how to go on with it."""
-
-    client: Any
-    run: RunDirectory
-    experiment_id: str
-    id: str
-    reader: Reader
-    cut: list[str]
+DONE = "lab.mirror_complete"
 
 
 class MlflowTracker:
@@ -48,15 +29,26 @@ class MlflowTracker:
         self._mirror: Mirror | None = None
 
     def sync(self, run: RunDirectory) -> str | None:
-        """Send what is new and return where to look."""
-        place = settings.place(self.options.uri)
+        """Send what is new and return where to look.
+
+        While the run goes on a store that cannot take it now is asked again next time; at the end it is an error.
+        """
+        try:
+            return self._synced(run, settings.place(self.options.uri))
+        except store.StoreUnusable:
+            if status(run).final:
+                raise
+            return None
+
+    def _synced(self, run: RunDirectory, place: Place) -> str:
         with store.translated(place):
-            if self._mirror is None or self._mirror.run != run:
-                self._mirror = self._opened(run, place)
-            mirror = self._mirror
-            _send(mirror)
-            self._describe(mirror, place)
-        return _where(mirror, place)
+            now, self._mirror = self._mirror, None  # after an error the next sync asks MLflow how far this one came
+            if now is None or now.run != run:
+                now = self._opened(run, place)
+            mirror.send(now)
+            self._describe(now, place)
+            self._mirror = now
+        return _where(now, place)
 
     def viewer(self, port: int) -> tuple[list[str], dict[str, str], str]:
         """The command that shows the store in a browser, what its environment needs, and the page's address."""
@@ -75,7 +67,7 @@ class MlflowTracker:
             if tags.get(PREFIX) and reader.skip_to(int(tags.get(OFFSET, 0)), tags[PREFIX]):
                 return Mirror(client, run, experiment_id, known.info.run_id, reader, contents.parameters(run)[1])
             client.delete_run(known.info.run_id)
-        return _begun(client, run, experiment_id, reader)
+        return mirror.begun(client, run, experiment_id, reader)
 
     def _experiment(self, client: Any, run: RunDirectory, place: Place) -> str:
         name = self.options.experiment or contents.experiment(run)
@@ -87,112 +79,40 @@ class MlflowTracker:
             client.restore_experiment(known.experiment_id)
         return str(known.experiment_id)
 
-    def _describe(self, mirror: Mirror, place: Place) -> None:
+    def _describe(self, now: Mirror, place: Place) -> None:
         """Tags, data sets, status and times as they are now; figures and files once the run has ended."""
         from mlflow.entities import RunTag
 
-        client, run = mirror.client, mirror.run
+        client, run = now.client, now.run
         found = contents.tags(run)
-        client.log_batch(mirror.id, tags=[RunTag(key, value) for key, value in found.items()])
-        known = client.get_run(mirror.id)
+        client.log_batch(now.id, tags=[RunTag(key, value) for key, value in found.items()])
+        known = client.get_run(now.id)
         if not known.inputs.dataset_inputs:
-            _log_datasets(mirror)
-        status = contents.STATUS.get(found.get("lab.status", ""))
-        if status is None:
-            client.update_run(mirror.id, status="RUNNING")
+            mirror.log_datasets(now)
+        word = contents.STATUS.get(found.get("lab.status", ""))
+        if word is None:
+            client.update_run(now.id, status="RUNNING")
         else:
             end = contents.milliseconds(run, "ended")
             if known.data.tags.get(DONE) != _stamp(run):
-                self._complete(mirror, end or 0)
-            client.set_terminated(mirror.id, status, end_time=end)
-        _save_link(mirror, place)
+                self._complete(now, end or 0)
+            client.set_terminated(now.id, word, end_time=end)
+        mirror.save_link(now, place)
 
-    def _complete(self, mirror: Mirror, end: int) -> None:
+    def _complete(self, now: Mirror, end: int) -> None:
         from mlflow.entities import Metric
 
-        run, client = mirror.run, mirror.client
+        run, client = now.run, now.client
         last = contents.last_step(run)
         figures = [Metric(key, value, end, last) for key, value in contents.figures(run).items()]
-        client.log_batch(mirror.id, metrics=figures)
+        client.log_batch(now.id, metrics=figures)
         for path in contents.files(run, self.options.artifacts):
-            client.log_artifact(mirror.id, str(path))
-        client.set_tag(mirror.id, DONE, _stamp(run))
+            client.log_artifact(now.id, str(path))
+        client.set_tag(now.id, DONE, _stamp(run))
 
 
-def _log_datasets(mirror: Mirror) -> None:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    inputs = []
-    for found in contents.datasets(mirror.run):
-        context = InputTag("mlflow.data.context", found.pop("context"))
-        inputs.append(DatasetInput(Dataset(**found), [context]))
-    if inputs:
-        mirror.client.log_inputs(mirror.id, datasets=inputs)
-
-
-def _begun(client: Any, run: RunDirectory, experiment_id: str, reader: Reader) -> Mirror:
-    from mlflow.entities import Param
-
-    created = client.create_run(
-        experiment_id, start_time=contents.milliseconds(run, "started"), run_name=run.id, tags=contents.tags(run)
-    )
-    found, cut = contents.parameters(run)
-    parameters = [Param(key, value) for key, value in found.items()]
-    for some in _batched(parameters, BATCH_PARAMETERS):
-        client.log_batch(created.info.run_id, params=some)
-    mirror = Mirror(client, run, experiment_id, created.info.run_id, reader, cut)
-    _progress(mirror)
-    return mirror
-
-
-def _send(mirror: Mirror) -> None:
-    """Send new points in batches, and every now and then how far the mirror has come."""
-    waiting: list[Point] = []
-    unmarked = 0
-    for points, _ in mirror.reader.new():
-        waiting += points
-        if len(waiting) >= BATCH_POINTS:
-            unmarked += _log(mirror, waiting)
-            waiting = []
-        if unmarked >= MARKED_POINTS:
-            _progress(mirror)
-            unmarked = 0
-    if unmarked + _log(mirror, waiting):
-        _progress(mirror)
-
-
-def _log(mirror: Mirror, points: list[Point]) -> int:
-    from mlflow.entities import Metric
-
-    for some in _batched(points, BATCH_POINTS):
-        mirror.client.log_batch(mirror.id, metrics=[Metric(*point) for point in some])
-    return len(points)
-
-
-def _progress(mirror: Mirror) -> None:
-    from mlflow.entities import RunTag
-
-    reader = mirror.reader
-    tags = [RunTag(OFFSET, str(reader.offset)), RunTag(PREFIX, reader.digest.hexdigest())]
-    mirror.client.log_batch(mirror.id, tags=tags)
-
-
-def _save_link(mirror: Mirror, place: Place) -> None:
-    link = {
-        "schema": 1,
-        "uri": place.uri,
-        "experiment_id": mirror.experiment_id,
-        "run_id": mirror.id,
-        "mirrored_bytes": mirror.reader.offset,
-        "renamed": mirror.reader.renamed,
-        "cut": mirror.cut,
-        "every": mirror.reader.stride,
-    }
-    records.write_json(mirror.run.tracker_link(NAME), link)
-
-
-def _where(mirror: Mirror, place: Place) -> str:
-    path = f"#/experiments/{mirror.experiment_id}/runs/{mirror.id}"
+def _where(now: Mirror, place: Place) -> str:
+    path = f"#/experiments/{now.experiment_id}/runs/{now.id}"
     return f"{place.uri.rstrip('/')}/{path}" if place.uri.startswith("http") else f"lab ui {path}"
 
 
@@ -201,9 +121,3 @@ def _stamp(run: RunDirectory) -> str:
     return str(
         max((path.stat().st_mtime_ns for path in (run.summary, run.outcome, run.report) if path.is_file()), default=0)
     )
-
-
-def _batched(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while some := list(islice(iterator, size)):
-        yield some

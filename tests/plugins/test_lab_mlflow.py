@@ -55,6 +55,12 @@ def mirrored(run: RunDirectory) -> Any:
     return client().get_run(link["run_id"])
 
 
+def goes_on(run: RunDirectory) -> None:
+    """Leave the records as they are while the run is under way."""
+    edit(run.outcome, status="running", ended=None)
+    run.stages.unlink()
+
+
 def history(run: RunDirectory, key: str) -> list[tuple[int, float]]:
     points = client().get_metric_history(mirrored(run).info.run_id, key)
     return sorted((point.step, point.value) for point in points)
@@ -127,7 +133,7 @@ def test_a_growing_run_is_mirrored_piece_by_piece_and_nothing_twice(runs: Path) 
     whole = run.metrics.read_bytes()
     cut = whole.index(b'"step":11') + 4  # in the middle of a line
     run.metrics.write_bytes(whole[:cut])
-    edit(run.outcome, status="running", ended=None)
+    goes_on(run)
     tracker = MlflowTracker()
     tracker.sync(run)
     part, running = history(run, "train/loss"), mirrored(run).info.status
@@ -170,6 +176,7 @@ def test_the_mirror_is_rebuilt_when_the_store_is_gone(runs: Path, empty_store: P
 )
 def test_every_outcome_has_its_status(status: str, word: str, runs: Path) -> None:
     run = write(runs, steps=2, warmup=0, status="completed")
+    goes_on(run)
     edit(run.outcome, status=status)
 
     MlflowTracker().sync(run)
@@ -259,6 +266,23 @@ def test_a_locked_store_is_given_up_in_bounded_time(runs: Path, monkeypatch: pyt
 
     assert time.monotonic() - begun < 10
     assert not run.tracker_link("mlflow").exists()
+
+
+def test_a_locked_store_is_asked_again_while_the_run_goes_on(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write(runs, steps=4)
+    goes_on(run)
+    monkeypatch.setattr(store, "PATIENCE_SECONDS", 0.2)
+    tracker, file = MlflowTracker(), settings.place().file
+    assert file is not None
+    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        while_locked = tracker.sync(run)
+        holder.execute("ROLLBACK")
+
+    link = tracker.sync(run)
+
+    assert (while_locked, len(history(run, "train/loss"))) == (None, 4)
+    assert link is not None
 
 
 def test_a_store_of_another_version_is_left_alone(runs: Path) -> None:

@@ -10,8 +10,9 @@ from sample_runs import CPU, edit, write
 
 from lab.compare import facts
 from lab.compare.comparison import compare
-from lab.report import figures, page, vega
+from lab.report import figures, page
 from lab.report.charts import Chart, Series, thinned
+from lab.report.specification import specification
 from lab.runs import records
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def test_a_comparison_page_says_its_verdicts_before_its_figures(runs: Path) -> N
 def test_the_ends_of_an_axis_hold_the_first_and_the_last_point() -> None:
     x = [49.39816249000023, 65.00223910799, 131.65740720400026]
 
-    spec, _ = vega.specification(Chart("c", "Loss", "s", "loss", (Series("a", x, [3.0, 2.0, 1.0]),)))
+    spec, _ = specification(Chart("c", "Loss", "s", "loss", (Series("a", x, [3.0, 2.0, 1.0]),)))
 
     low, high = (parameter["value"] for parameter in spec["params"])
     assert [low <= point["x"] <= high for point in spec["data"]["values"]] == [True] * 3

@@ -3,6 +3,7 @@
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const written = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+  const placed = new Intl.NumberFormat("en", { maximumSignificantDigits: 12 });
   const svg = (name, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -55,7 +56,7 @@
         .filter((point) => point.x === stop)
         .map((point) => `${point.series} ${point.y === null ? "not a number" : written.format(point.y)}`);
       reading.classList.remove("hint");
-      reading.textContent = `${chart.x_title} ${written.format(stop)} \u00b7 ${said.join(" \u00b7 ")}`;
+      reading.textContent = `${chart.x_title} ${placed.format(stop)} \u00b7 ${said.join(" \u00b7 ")}`;
       draw();
     };
     const move = (by) => {
