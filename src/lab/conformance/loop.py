@@ -12,6 +12,7 @@ import torch
 from lab.conformance import require
 from lab.conformance.context import Heard
 from lab.contracts import Step
+from lab.training import random as generators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +41,8 @@ def check_loop(
     `context` makes a fresh one each time; what a loop says through it is listened to. `last` says that the data ends
     after `steps`. Saving goes through `torch.save` and `torch.load(weights_only=True)`, as a checkpoint does.
     """
-    with torch.random.fork_rng():
+    before = generators.state()
+    try:
         straight = _pulled(build, context, steps, last=last)
         require(straight == _pulled(build, context, steps), "two runs of one experiment differ")
         late = _pulled(build, context, steps, late=True)
@@ -50,6 +52,8 @@ def check_loop(
         _check_fingerprints(straight)
         if steps > 1:
             _check_resumption(build, context, straight)
+    finally:
+        generators.restore(before)
 
 
 def _pulled(
@@ -92,7 +96,7 @@ def _pulled(
 def _built(build: Callable[[LoopContext], Loop], context: Callable[[], LoopContext], heard: Heard) -> Loop:
     """As the worker does it: seeded, then built, with a context that listens."""
     given = context()
-    torch.manual_seed(given.experiment.seed)
+    generators.seed_everything(given.experiment.seed)
     listening = replace(given, phase=heard.phase, add_artifact=heard.add_artifact, note=heard.note)
     return build(listening)
 
@@ -153,7 +157,7 @@ def _check_resumption(
     for _ in range(cut):
         next(iterator)
     saved = io.BytesIO()
-    torch.save({"loop": loop.state_dict(), "rng": _random_states()}, saved)
+    torch.save({"loop": loop.state_dict(), "random": generators.state()}, saved)
     _close(iterator)
     saved.seek(0)
     try:
@@ -163,17 +167,7 @@ def _check_resumption(
         raise
     resumed = _built(build, context, Heard())
     resumed.load_state_dict(state["loop"])
-    _restore(state["rng"])
+    generators.restore(state["random"])
     rest = [_seen(step, resumed.weights()) for step in itertools.islice(resumed.steps(), len(straight) - cut)]
     differs = next((index for index, (a, b) in enumerate(zip(straight[cut:], rest, strict=False)) if a != b), len(rest))
     require(rest == straight[cut:], f"after loading, step {cut + differs + 1} differs from the run that went through")
-
-
-def _random_states() -> list[Tensor]:
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else ())]
-
-
-def _restore(states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1:]:
-        torch.cuda.set_rng_state_all(states[1:])
