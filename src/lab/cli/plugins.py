@@ -37,6 +37,8 @@ def list_plugins(
         )
         return
     show(_parts_table(plugins, options=options))
+    ours = next((plugin.owner for plugin in plugins.installed if not plugin.third_party), "")
+    show(plain(f"\nA plugin without a source in brackets comes with {ours}.", style="dim"))
     commands = [f"lab {command['name']} ({command['from']})" for command in foreign.listed()]
     sections = (("Commands", commands), ("Not loaded", _absent(plugins)), ("Watch out", _warnings(plugins)))
     for title, lines in sections:
@@ -92,20 +94,21 @@ def _record(plugin: Plugin, plugins: Plugins) -> dict[str, Any]:
 
 
 def _parts_table(plugins: Plugins, *, options: bool) -> Table:
+    """By kind, as somebody who writes an experiment looks for a part."""
     from lab.cli.output import plain, table
+    from lab.hookspecs import KINDS
 
-    listing = table(
-        "PLUGIN", "FROM", "KIND", "PART", "SUMMARY", whole=("PLUGIN", "FROM", "KIND", "PART"), cut=("SUMMARY",)
-    )
-    for plugin in plugins.installed:
-        name = plain(plugin.name, style="bold")
-        origin = plain(plugin.owner) if plugin.third_party else plain("built in", style="dim")
-        for kind, offered in plugin.parts.items():
-            for part in offered:
-                listing.add_row(name, origin, plain(kind, style="dim"), plain(part.name), plain(part.summary))
-                name, origin = plain(""), plain("")
+    listing = table("KIND", "PART", "SUMMARY", "PLUGIN", whole=("KIND", "PART", "PLUGIN"), cut=("SUMMARY",))
+    for kind in KINDS:
+        title = kind
+        for name, offers in sorted(plugins.offers(kind).items()):
+            for plugin, part in offers:
+                origin = f"{plugin.name} ({plugin.owner})" if plugin.third_party else plugin.name
+                owner = plain(origin, style="" if plugin.third_party else "dim")
+                listing.add_row(title, plain(name, style="bold"), plain(part.summary), owner)
+                title = ""
                 for option, default in (_options(plugins, kind, part) or {}).items() if options else ():
-                    listing.add_row("", "", "", "", plain(f"{option} = {default}", style="dim"))
+                    listing.add_row("", "", plain(f"{option} = {default}", style="dim"), "")
     return listing
 
 
@@ -133,6 +136,8 @@ def _warnings(plugins: Plugins) -> list[str]:
     from lab.hookspecs import KINDS
 
     lines = [f"{plugin.name} ({plugin.owner}): {line}" for plugin in plugins.installed for line in plugin.warnings]
+    idle = [plugin for plugin in plugins.installed if plugin.state == "loaded" and not any(plugin.parts.values())]
+    lines += [f"{plugin.name} ({plugin.owner}) offers no part" for plugin in idle if not plugin.warnings]
     for kind in KINDS:
         for name, offers in plugins.offers(kind).items():
             if len(offers) > 1:
