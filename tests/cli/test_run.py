@@ -206,3 +206,13 @@ def test_what_a_rented_machine_cost_and_became_stands_in_the_closing_summary(pro
     shown = " ".join(capsys.readouterr().out.split())
     assert "cost $1.2500 at $2.5000 an hour" in shown
     assert "machine deleted pod123" in shown
+
+
+def test_names_of_facts_are_whole_and_aligned_however_long_a_path_is():
+    facts = [("loss", "2 -> 1", "over 6 steps"), ("evaluation", "3", "on fixed inputs"), ("report", "x" * 200, "")]
+
+    lines = [line.plain for line in run_closing.fact_lines(facts)]
+
+    assert lines[0].startswith("loss         2 -> 1   over")
+    assert lines[1].startswith("evaluation   3        on")
+    assert lines[2].startswith("report       xxx")

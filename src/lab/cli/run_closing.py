@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.cli.output import near, plain, table
+from lab.cli.output import near, plain
 from lab.cli.output import show as output
 from lab.compare.formats import duration, quantity, size
 from lab.runs import records
 from lab.runs.status import attempt_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from rich.text import Text
 
     from lab.launch.follow import Ending
     from lab.runs.directory import RunDirectory
@@ -46,14 +48,23 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     output("", Text.assemble((ending.word, f"bold {colour}"), plain(reason, colour)))
     if ending.word in ("failed", "lost"):
         _show_log(run)
-    facts = table("", "", "", whole=("",))
-    facts.show_header = False
-    for name, value, detail in (*figures(run), *_places(run, report, links)):
-        facts.add_row(plain(name, "dim"), plain(value, "bold"), plain(detail, "dim"))
-    output("", facts, "")
+    output("", *fact_lines([*figures(run), *_places(run, report, links)]), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
     output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
+
+
+def fact_lines(facts: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
+    """One line a fact: its name, its value, and dimly what the value counts."""
+    from rich.text import Text
+
+    widest_name = max((len(name) for name, _, _ in facts), default=0)
+    widest_value = max((len(value) for _, value, detail in facts if detail), default=0)
+    for name, value, detail in facts:
+        padded = value.ljust(widest_value) if detail else value
+        yield Text.assemble(
+            plain(name.ljust(widest_name), "dim"), "   ", plain(padded, "bold"), "   ", plain(detail, "dim")
+        )
 
 
 def figures(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
@@ -101,7 +112,7 @@ def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) ->
         yield "cost", quantity(cost["dollars"], "dollars"), f"at {rate} an hour"
     if resource.get("status") not in (None, "none"):
         yield "machine", str(resource["status"]), str(resource.get("machine") or "")
-    yield "run", run.id, near(run.path)
+    yield "run", near(run.path), ""
     if report is not None:
         yield "report", near(report), ""
     for tracker, link in links.items():

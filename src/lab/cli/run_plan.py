@@ -50,7 +50,7 @@ def record(plan: Plan, trackers: Sequence[str]) -> Record:
 def show(plan: Plan, trackers: Sequence[str]) -> None:
     """Print the plan and the exact bundle for a person; nothing is written anywhere."""
     output(_title(plan), "")
-    facts = table("", "", whole=("",))
+    facts = table("NAME", "VALUE", whole=("NAME",))
     facts.show_header = False
     facts.add_row(plain("backend", "dim"), plain(f"{plan.backend_choice.name}: {plan.quote.description}"))
     for number, stage in enumerate(plan.job.stages):

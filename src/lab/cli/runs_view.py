@@ -87,10 +87,7 @@ def show(run: RunDirectory, record: Record) -> None:
     output(standing.append_text(plain(f"  {now.reason}" if now.reason else "", colour)))
     experiment = record["config"].get("experiment") or {}
     output(plain(experiment.get("description") or "", "dim"), "")
-    facts = _facts()
-    for name, value, detail in (*_origin(record, row), *run_closing.figures_of(record["summary"])):
-        facts.add_row(plain(name, "dim"), plain(value, "bold"), plain(detail, "dim"))
-    output(facts, "")
+    output(*run_closing.fact_lines([*_origin(record, row), *run_closing.figures_of(record["summary"])]), "")
     output(_stages(record["stages"]), "")
     output(_listing(record["files"]))
     for line in record["tracking"]:
@@ -141,12 +138,6 @@ def _listing(files: dict[str, int]) -> Table:
     for name, bytes_ in files.items():
         listing.add_row(plain(near(name)), size(bytes_))
     return listing
-
-
-def _facts() -> Table:
-    facts = table("", "", "", whole=("",))
-    facts.show_header = False
-    return facts
 
 
 def _steps(row: Row) -> str | None:
