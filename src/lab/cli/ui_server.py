@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
 import typer
 
 from lab.cli import output
-from lab.errors import LabError, UsageError
+from lab.errors import AskedToStop, LabError, UsageError
 
 if TYPE_CHECKING:
     from lab.settings import Settings
@@ -33,9 +35,10 @@ def serve(port: int, settings: Settings, *, open_page: bool) -> None:
         return
     if _taken(port):
         raise UsageError(f"Port {port} is in use on this machine.", f"Another one: lab ui --port {port + 1}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(AskedToStop.exit_code))  # so that the server ends too
     process = subprocess.Popen(argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
     try:
-        _wait_for(port, process)
+        wait_for(port, process)
         output.show(output.plain(f"{address}  (Ctrl-C ends it)"))
         if open_page:
             typer.launch(address)
@@ -52,7 +55,8 @@ def _taken(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Return when something answers on the port; `LabError` when the process ended first, or took too long."""
     deadline = time.monotonic() + STARTING_SECONDS
     while not _taken(port):
         if process.poll() is not None:

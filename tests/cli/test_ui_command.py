@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from lab.cli import app, ui_server
+from lab.errors import LabError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def lab(*arguments: str) -> None:
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+
+
+def test_there_is_nothing_to_see_before_the_first_run(project: Path) -> None:
+    with pytest.raises(LabError, match="There is no MLflow store yet") as error:
+        lab("ui", "--no-open")
+
+    assert error.value.do == "It is made by the first `lab run NAME`."
+
+
+def test_a_port_in_use_is_said_with_the_command_that_works(project: Path) -> None:
+    (project / ".lab" / "mlflow").mkdir()
+    with closing(sqlite3.connect(project / ".lab" / "mlflow" / "mlflow.db")) as connection:
+        connection.execute("CREATE TABLE something (a)")
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="is in use") as error:
+        port = taken.getsockname()[1]
+        lab("ui", "--no-open", "--port", str(port))
+
+    assert error.value.do == f"Another one: lab ui --port {port + 1}"
+
+
+def test_a_server_that_ends_at_once_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+
+    with pytest.raises(LabError, match="ended with exit code 3"):
+        ui_server.wait_for(port, process)
