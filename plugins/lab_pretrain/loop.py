@@ -68,7 +68,7 @@ class PretrainLoop:
                 with phase("forward"):
                     loss = self._forward(batch)
                 with phase("backward"):
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    loss.backward()
                 total += loss.detach()
             mean = total / targets if targets else torch.full_like(total, torch.nan)
             norm = torch.zeros_like(total)

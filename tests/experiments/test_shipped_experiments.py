@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from lab.experiment import Experiment, load, names
+from lab.experiment import Experiment, PartChoice, load, names
+from lab.launch.plan import plan
 from lab.plugins import Plugins
+from lab.settings import read_settings
 from lab.training.model import Decoder
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -71,3 +73,10 @@ def test_the_large_model_has_the_published_number_of_parameters(name: str) -> No
         decoder = Decoder(model.layers, model.width, model.heads, VOCABULARY, experiment.data.context)
 
     assert sum(parameter.numel() for parameter in decoder.parameters()) == PARAMETERS
+
+
+@pytest.mark.parametrize("name", names(FOLDER))
+def test_it_dry_runs(name: str, project: Path) -> None:
+    planned = plan(name, (), read_settings(), Plugins(), PartChoice(name="local"))
+
+    assert [stage.name for stage in planned.job.stages][-1] == "train"

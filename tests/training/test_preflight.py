@@ -92,3 +92,16 @@ def test_more_checks_plug_in():
     findings = list(run(Subject(None, None, CPU, "fp32"), [*CHECKS, my_check]))
 
     assert [str(finding) for finding in findings] == ["FAILED  mine: 2 (limit 1)"]
+
+
+def test_a_part_that_refuses_the_device_is_told_once_and_not_tried_further():
+    class Refusing:
+        def preflight(self, device):
+            return f"no kernels for {device}"
+
+        def plan(self, cu_seqlens, max_seqlen):
+            raise AssertionError("it was tried although it had refused")
+
+    findings = list(run(Subject(Refusing(), None, torch.device("cpu"), "fp32")))
+
+    assert [str(finding) for finding in findings] == ["FAILED  attention: no kernels for cpu"]

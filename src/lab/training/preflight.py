@@ -6,7 +6,7 @@ Shapes: T tokens, H heads, D head width, d model width, V vocabulary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -71,12 +71,23 @@ class Finding:
 
 
 def run(subject: Subject, checks: Sequence[Check] | None = None) -> Iterator[Finding]:
-    """Make every check; one that raises is a finding too, because then training would."""
+    """Make every check; one that raises is a finding too, because then training would.
+
+    A part that says itself that it cannot train here is not tried further: its reason is what helps.
+    """
     for check in CHECKS if checks is None else checks:
+        refused = []
         try:
-            yield from check(subject)
+            for finding in check(subject):
+                refused += [finding.name] if finding.name in ("attention", "loss") and finding.reason else []
+                yield finding
         except Exception as error:
             yield Finding(check.__name__.replace("_", " "), reason=f"{type(error).__name__}: {error}")
+        subject = replace(
+            subject,
+            attention=None if "attention" in refused else subject.attention,
+            loss=None if "loss" in refused else subject.loss,
+        )
 
 
 def parts_can_train_here(subject: Subject) -> Iterator[Finding]:
