@@ -172,7 +172,7 @@ def test_asked_once_the_stage_saves_and_the_job_counts_as_stopped(job):
 
 
 def test_asked_twice_the_process_group_ends_at_once(job):
-    job.start(("train", f"sleep 1000 & echo $! > child; {DEAF}"))
+    job.start(("train", f"sleep 60 & echo $! > child; {DEAF}"))
     job.wait_for("ready")
     child = int(job.wait_for("child"))
 
@@ -247,7 +247,7 @@ def test_a_stage_that_ignores_its_deadline_counts_as_failed(job):
 
 
 def test_what_a_stage_left_in_its_group_is_ended(job):
-    code = job.run(("one", "sleep 1000 & echo $! > child"), ("two", "true"))
+    code = job.run(("one", "sleep 60 & echo $! > child"), ("two", "true"))
 
     assert code == 0
     assert not is_alive(int(job.wait_for("child")))

@@ -158,7 +158,7 @@ def test_asked_to_stop_the_stage_saves(submit):
 
 
 def test_deleting_ends_the_group_at_once_and_is_safe_to_repeat(submit):
-    job = submit(("train", f"sleep 1000 & echo $! > {RUN}/child; {WAITS}"))
+    job = submit(("train", f"sleep 60 & echo $! > {RUN}/child; {WAITS}"))
     child = int(job.wait_for("child"))
     job.wait_for("ready")
 
@@ -196,7 +196,7 @@ def test_a_process_that_merely_has_the_runners_number_is_never_signalled(submit,
     job = submit(("train", "true"))
     job.finish()
 
-    with subprocess.Popen(["sleep", "1000"]) as stranger, monkeypatch.context() as patched:
+    with subprocess.Popen(["sleep", "60"]) as stranger, monkeypatch.context() as patched:
         records.append_line(job.run.stages, {"event": "entered", "pid": stranger.pid})
         patched.setattr("lab_local.backend.is_held", lambda path: True)
         job.backend.stop(job.receipt)
