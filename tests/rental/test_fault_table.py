@@ -13,7 +13,7 @@ TABLE = TESTS.parent / "docs" / "faults.md"
 FAULTS = range(1, 73)
 HEAD = """# Faults, and where a rental ends
 
-Made by the tests; `UPDATE_SNAPSHOTS=1 pytest tests/rental/test_fault_table.py` writes it anew. Each line is one injected
+Made by the tests; `UPDATE_SNAPSHOTS=1 pytest tests/rental/test_fault_table.py` writes it anew. Each line is an injected
 fault: its number in the list that the state machine was designed against, what goes wrong, how it is injected, and the
 state in which the rental ends. *In process*: the lifecycle against a cloud and an agent in the test's own process, in
 virtual time (`tests/rental`). *Simulator*: the real client, bootstrap, agent and stages against a RunPod on loopback
@@ -56,9 +56,7 @@ def test_the_table_of_faults_is_what_the_tests_inject():
     if os.environ.get("UPDATE_SNAPSHOTS") == "1":
         TABLE.write_text(table(), encoding="utf-8")
 
-    assert TABLE.read_text(encoding="utf-8") == table(), (
-        "run UPDATE_SNAPSHOTS=1 pytest tests/rental/test_fault_table.py"
-    )
+    assert TABLE.read_text(encoding="utf-8") == table(), "UPDATE_SNAPSHOTS=1 writes it anew"
 
 
 def test_each_of_the_72_faults_is_injected_somewhere():

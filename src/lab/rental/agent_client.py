@@ -40,14 +40,15 @@ SERVICE = "lab-agent"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0, read=45.0)
 REQUEST_SECONDS = 60.0
 """After so long a body that still trickles in is broken off; what came of it is kept."""
-PIECE_BYTES = 256 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class HttpAgent:
     """One machine's agent. Threads may share it."""
 
-    def __init__(self, url: str, token: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self, url: str, token: str, clock: Clock | None = None, transport: httpx.BaseTransport | None = None
+    ) -> None:
         self._clock = clock or SystemClock()
         headers = {
             "Authorization": f"Bearer {token}",
@@ -55,7 +56,7 @@ class HttpAgent:
             "Accept-Encoding": "identity",
         }
         trust = urlsplit(url).hostname not in LOOPBACK  # a proxy of this machine's network never leads to itself
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=trust)
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=trust, transport=transport)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -129,7 +130,7 @@ class HttpAgent:
         try:
             with self._http.stream("GET", "/v1/blob", params=query) as response:
                 self._must_be_bytes(response, length)
-                for piece in response.iter_raw(PIECE_BYTES):
+                for piece in response.iter_raw():
                     yield piece
                     if self._clock.monotonic() > until:
                         raise AgentUnreachable(f"the answer still trickles in after {REQUEST_SECONDS:.0f} s")

@@ -134,7 +134,7 @@ class Work:
         seconds = time.monotonic() - self._began if self._process is not None else 0.0
         report = {"request_id": known["request_id"], "stage": None, "exit_code": None, "reason": "", "seconds": seconds}
         started, exited = self._read_records(known["records_from"])
-        if exited is not None:
+        if exited is not None and not self.running:  # while the runner ends, something may still be written
             ending = {"stage": exited.get("stage"), "reason": exited.get("reason", "")}
             return {**report, **ending, "phase": "exited", "exit_code": exited["exit_code"]}
         if known["boot_id"] == self._boot_id and "runner_exit" in known:
