@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from simulated_rental import A4000, IMAGE, World, ready_environment
+from simulator import Simulator
 
 from lab.conformance import ContractBroken
 from lab.contracts import JobState, LogLine, Quote, Receipt, Resource
 from lab.experiment import PartChoice
+from lab.jobs import Needs
 from lab.plugins import Plugins
 from lab.runs import records
 
@@ -15,6 +20,22 @@ PLUGINS = Plugins()
 
 def test_the_local_backend(check_backend, project):
     check_backend("local", lambda: PLUGINS.build("backend", PartChoice(name="local")), project / ".runs")
+
+
+@pytest.fixture(scope="module")
+def furnish(tmp_path_factory):
+    return ready_environment(tmp_path_factory.mktemp("image") / "venv")
+
+
+def test_a_rented_machine_of_a_simulated_cloud(check_backend, project, furnish):
+    with Simulator(factor=30, seed=1) as simulator:
+        simulator.cloud.furnish = furnish
+        simulator.cloud.grace = 1.0
+        world = World(simulator, project)
+        needs = Needs(gpu=A4000, image=IMAGE, volume_gb=20)
+
+        with contextlib.closing(world):
+            check_backend("runpod", world.backend, project / ".runs", needs=needs)
 
 
 class Jobs:

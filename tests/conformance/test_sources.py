@@ -12,11 +12,11 @@ from lab.experiment import PartChoice
 from lab.plugins import Plugins
 
 PLUGINS = Plugins()
-NEEDS_THE_HUB = {"fineweb", "datasets"}  # their own tests check them against a hub on loopback
+CHECKED_ELSEWHERE = {"fineweb", "datasets"}  # by their own tests: a hub on loopback, a saved data set
 TEXTS = ["One.", "", "Zwei \N{OLD ITALIC LETTER A} drei", "four\nlines", "One.", "six"]
 
 
-@pytest.mark.parametrize("name", [name for name in PLUGINS.parts("source") if name not in NEEDS_THE_HUB])
+@pytest.mark.parametrize("name", [name for name in PLUGINS.parts("source") if name not in CHECKED_ELSEWHERE])
 def test_a_source(check_source, project, name):
     for index, text in enumerate(TEXTS):
         (project / f"{index}.txt").write_text(text, encoding="utf-8")

@@ -28,6 +28,13 @@ def read(case: dict) -> dict[str, object]:
     return {"texts": texts, "cursor": cursors[-1] if cursors else None}
 
 
+def keep_the_contract(case: dict) -> dict[str, object]:
+    from lab.conformance.source import check_source
+
+    check_source(FineWeb(FineWebOptions(**case["options"])))
+    return {"kept": True}
+
+
 def encode(case: dict) -> dict[str, object]:
     choice = Tokenizer(**case["tokenizer"])
     if case.get("without_package"):
@@ -43,7 +50,7 @@ def encode(case: dict) -> dict[str, object]:
 def answer_to(case: dict) -> dict[str, object]:
     begun = time.perf_counter()
     try:
-        answer = encode(case) if "tokenizer" in case else read(case)
+        answer = encode(case) if "tokenizer" in case else keep_the_contract(case) if "check" in case else read(case)
     except LabError as error:
         answer = {"error": error.what, "do": error.do}
     return {**answer, "seconds": time.perf_counter() - begun}

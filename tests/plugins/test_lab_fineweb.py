@@ -83,6 +83,10 @@ def test_the_pinned_commit_is_read_whole_and_in_the_order_of_paths(hub: Hub, tmp
     assert new["texts"] == [TEXTS[0].upper()]
 
 
+def test_it_keeps_the_contract_of_a_source(hub: Hub, tmp_path: Path) -> None:
+    assert run(hub.url, tmp_path, options={"revision": OLD}, check=True)["kept"]
+
+
 def test_a_cursor_continues_after_the_document_it_came_with(hub: Hub, tmp_path: Path) -> None:
     options = {"revision": OLD}
     counts = [3, 8, 25, 33]
