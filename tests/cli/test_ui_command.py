@@ -35,9 +35,10 @@ def test_a_port_in_use_is_said_with_the_command_that_works(project: Path) -> Non
     with closing(sqlite3.connect(project / ".lab" / "mlflow" / "mlflow.db")) as connection:
         connection.execute("CREATE TABLE something (a)")
 
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="is in use") as error:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        lab("ui", "--no-open", "--port", str(port))
+        with pytest.raises(UsageError, match="is in use") as error:
+            lab("ui", "--no-open", "--port", str(port))
 
     assert error.value.do == f"Another one: lab ui --port {port + 1}"
 

@@ -27,7 +27,7 @@ def test_the_diff_of_the_files_that_ran_comes_from_both_bundles(tmp_path: Path) 
 
 def test_a_file_that_only_one_run_has_is_all_added(tmp_path: Path) -> None:
     runs = tmp_path / ".runs"
-    a, b = write(runs), write(runs, id=OTHER, code=CODE | {"plugins/lab_new/loss.py": "one\ntwo\n"})
+    a, b = write(runs), write(runs, id=OTHER, code=CODE | {"src/lab/training/new.py": "one\ntwo\n"})
 
     (change,) = code_changes(facts.read(a), facts.read(b))
 
