@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.runs.directory import RunDirectory
+from lab.worker.process import let_threads_sleep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ def run_command(description: str, work: Callable[[RunDirectory], int]) -> int:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the run directory")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout, force=True)
+    let_threads_sleep()
     try:
         return work(RunDirectory.open(parser.parse_args().run))
     except LabError as error:
