@@ -1,0 +1,110 @@
+"""What the worker and its loop cost over a bare loop: `OMP_WAIT_POLICY=PASSIVE python benchmarks/loop.py`.
+
+The bare loop has the same model and kernels, draws its batches beforehand and does nothing but forward, backward, scaling, clipping and the update. The
+other is the real one: sampling, packing, fingerprints, phases, clock, observers, one line of metrics a step. Both take
+turns, block by block, in one process; the ratio is that of the medians of their blocks, with the spread of the blocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from smoke_model import SMALL, smoke_loop
+from torch.nn.utils import clip_grad_norm_
+
+from lab.worker.clock import WallClock
+from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.observers import Observers
+from lab.worker.phases import Phases
+from lab.worker.process import keep_large_buffers
+from lab.worker.stop import Stop
+
+SIZES = {"a 50 ms step": (SMALL, 20), "the smoke experiment": ((), 1)}
+"""Overrides, and steps in a block."""
+
+
+class Bare:
+    """The same computation with nothing around it."""
+
+    def __init__(self, loop, steps):
+        self.loop = loop
+        self.fed = [loop.feed.next().batches for _ in range(steps)]
+
+    def block(self, steps):
+        loop = self.loop
+        for batches in self.fed[:steps]:
+            loop.optimizer.zero_grad(set_to_none=True)
+            total = torch.zeros(())
+            for batch in batches:
+                loss = loop._forward(batch)
+                loss.backward()
+                total += loss.detach()
+            targets = sum(batch.counted for batch in batches)
+            for parameter in loop.parameters:
+                parameter.grad.mul_(1 / targets)
+            clip_grad_norm_(loop.parameters, loop.sections.optimizer.clip)
+            loop.optimizer.step()
+
+
+class Real:
+    """The worker, as `lab run` has it, writing into a folder that is thrown away."""
+
+    def __init__(self, overrides, folder):
+        self.observers = Observers()
+        self.phases = Phases(self.observers)
+        self.loop = smoke_loop(*overrides, phase=self.phases)
+        self.metrics = Path(folder) / "metrics.jsonl"
+        self.position = Position()
+
+    def block(self, steps):
+        Execution(
+            loop=self.loop, schedule=Schedule(self.position.step + steps), observers=self.observers,
+            phases=self.phases, clock=WallClock(), metrics=self.metrics, save=lambda position: None, stop=Stop(),
+            position=self.position,
+        ).run()  # fmt: skip
+
+
+def timed(block, steps):
+    started, cpu = time.perf_counter(), time.process_time()
+    block(steps)
+    return (time.perf_counter() - started) / steps, (time.process_time() - cpu) / steps
+
+
+def compare(overrides, steps, rounds):
+    """Seconds a step of both, each a list of (wall, CPU) by block, the first block of each thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        bare, real = Bare(smoke_loop(*overrides), steps), Real(overrides, folder)
+        seconds = {"bare": [], "lab": []}
+        for number in range(rounds + 1):
+            for name, block in (("bare", bare.block), ("lab", real.block))[:: 1 if number % 2 else -1]:
+                seconds[name].append(timed(block, steps))
+        return {name: found[1:] for name, found in seconds.items()}
+
+
+def report(name, seconds):
+    for which, unit in enumerate(("wall", "CPU")):
+        bare, lab = ([block[which] for block in seconds[loop]] for loop in ("bare", "lab"))
+        ratio = statistics.median(lab) / statistics.median(bare)
+        pairs = statistics.quantiles([two / one for one, two in zip(bare, lab, strict=True)], n=4)
+        print(
+            f"{name}: {unit} {statistics.median(bare) * 1e3:.1f} ms bare, {statistics.median(lab) * 1e3:.1f} ms lab, "
+            f"ratio {ratio:.4f} (pairs: quartiles {pairs[0]:.3f} {pairs[1]:.3f} {pairs[2]:.3f})"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    keep_large_buffers()
+    for name, (overrides, steps) in SIZES.items():
+        report(name, compare(overrides, steps, rounds))
+
+
+if __name__ == "__main__":
+    main()
