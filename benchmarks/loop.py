@@ -1,8 +1,9 @@
 """What the worker and its loop cost over a bare loop: `OMP_WAIT_POLICY=PASSIVE python benchmarks/loop.py`.
 
-The bare loop has the same model and kernels, draws its batches beforehand and does nothing but forward, backward, scaling, clipping and the update. The
-other is the real one: sampling, packing, fingerprints, phases, clock, observers, one line of metrics a step. Both take
-turns, block by block, in one process; the ratio is that of the medians of their blocks, with the spread of the blocks.
+The bare loop has the same model and kernels; it draws its batches beforehand and does nothing but forward, backward,
+scaling, clipping and the update. The other is the real one: sampling, packing, fingerprints, phases, clock, observers,
+one line of metrics a step. Both take turns, block by block, in one process; the ratio is that of the medians of their
+blocks, with the spread of the blocks.
 """
 
 from __future__ import annotations
