@@ -52,8 +52,10 @@ def _package(settings: RunPodSettings) -> Iterator[Any]:
         raise NoSecondWay("the package runpod is not installed: pip install 'llm-training-lab[runpod-sdk]'") from error
     else:
         runpod.api_key = settings.api_key.get_secret_value()
-        yield runpod
-        runpod.api_key = None
+        try:
+            yield runpod
+        finally:
+            runpod.api_key = None
     finally:
         if before is None:
             os.environ.pop(ADDRESS, None)

@@ -147,6 +147,7 @@ class Proxy:
         try:
             async for piece in self._pieces(request, upstream.content, fault):
                 await response.write(piece)
+                exchange.sent += len(piece)
                 if remembering:
                     kept += piece
         except (aiohttp.ClientError, TimeoutError):

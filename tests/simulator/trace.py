@@ -22,6 +22,8 @@ class Exchange:
     status: int = 0
     fault: str = ""
     answered: float = 0.0
+    sent: int = 0
+    """Bytes of the answer that were passed on, for the proxy."""
 
 
 @dataclass
