@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -165,7 +166,7 @@ def test_a_damaged_state_file_counts_as_none(tmp_path):
 class Cloud(BaseHTTPRequestHandler):
     """Answers 403 to everything and remembers what it was asked."""
 
-    asked: list = []
+    asked: ClassVar[list] = []
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -192,10 +193,11 @@ def cloud():
 def test_every_way_of_stopping_itself_is_tried_in_order_and_what_failed_is_said(cloud, tmp_path):
     slept = []
     headers = {"Authorization": "Bearer {KEY}"}
+    touch = "import sys; open(sys.argv[1], 'w'); sys.exit('key {KEY}')"
     ways = [
         {"url": cloud + "/pods/{ID}/action", "headers": headers, "body": '{"action":"stop"}'},
         {"argv": ["no-such-program", "{ID}"]},
-        {"argv": [sys.executable, "-c", "import sys; open(sys.argv[1], 'w'); sys.exit('key {KEY}')", str(tmp_path / "{ID}")]},
+        {"argv": [sys.executable, "-c", touch, str(tmp_path / "{ID}")]},
         {"url": cloud + "/{ABSENT}"},
     ]  # fmt: skip
     stop = SelfStop(ways, {"KEY": "k" * 20, "ID": "pod1"}, slept.append)
@@ -227,8 +229,8 @@ def test_globs_cross_folders_only_where_they_say_so():
 def test_a_plan_is_filled_in_by_the_machine_that_knows_its_paths(tmp_path):
     places = Places(tmp_path, "run")
     plan = {
-        "stages": [{"name": "train", "argv": ["{python}", "-m", "x", "{run}", "--to={store}/a"], "seconds": None, "forwarded": []}],
-        "records": "{run}/stages.jsonl", "logs": "{run}/logs", "folder": "{code}", "environment": {"LAB_STORE": "{store}"},
+        "stages": [{"name": "train", "argv": ["{python}", "-m", "x", "{run}", "--to={store}/a"], "seconds": None}],
+        "records": "{run}/stages.jsonl", "folder": "{code}", "environment": {"LAB_STORE": "{store}"},
     }  # fmt: skip
     request = {"plan": plan, "install": {"packages": ["a==1"]}}
 

@@ -16,6 +16,13 @@ def run(
     backend_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend.")
     ] = None,
+    max_price: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="The most that an hour of a rented machine may cost.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="The most that a rented run may cost.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Stop a rented machine at the end and keep its disk.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show plan and exact bundle; write nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     strict_environment: Annotated[
@@ -41,7 +48,8 @@ def run(
 
     settings = read_settings()
     plugins = load_plugins(settings)
-    choice = backend_choice(backend, backend_option or ())
+    renting = run_plan.renting(max_price=max_price, max_cost=max_cost, keep=keep)
+    choice = backend_choice(backend, (*(backend_option or ()), *renting))
     planned = plan(experiment, set_ or (), settings, plugins, choice, bundle_mb * 1_000_000)
     trackers = track.wanted(planned.experiment, plugins, warn)
     if strict_environment and planned.differences:

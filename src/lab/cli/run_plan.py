@@ -87,6 +87,12 @@ def announce(plan: Plan, run_id: str) -> None:
     err.print()
 
 
+def renting(*, max_price: float | None, max_cost: float | None, keep: bool) -> tuple[str, ...]:
+    """The flags about money as options of the backend; one that rents nothing refuses them by name."""
+    given = {"max_price": max_price, "max_cost": max_cost, "keep": "true" if keep else None}
+    return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
+
+
 def confirm(quote: Quote, *, yes: bool) -> None:
     """Ask before money is spent. Raises `UsageError` when nobody can answer."""
     if yes or not quote.candidates:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from lab.contracts.attention import Attention, Plan
-from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Resource
+from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Resource, Talks
 from lab.contracts.loop import Evaluation, Loop, LoopContext, Step
 from lab.contracts.loss import Loss
 from lab.contracts.observer import EVENTS, Observer
@@ -31,5 +31,6 @@ __all__ = [
     "Resource",
     "Source",
     "Step",
+    "Talks",
     "Tracker",
 ]

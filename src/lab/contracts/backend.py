@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lab.jobs import Job
     from lab.runs.directory import RunDirectory
@@ -111,3 +111,10 @@ class Backend(Protocol):
     def owned(self) -> Sequence[Resource]:
         """Everything that this backend holds for this project now."""
         ...
+
+
+@runtime_checkable
+class Talks(Protocol):
+    """A backend some of whose calls take minutes: it says meanwhile what it does, to whoever set `say`."""
+
+    say: Callable[[str], None]

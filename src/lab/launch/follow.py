@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from lab.errors import LabError
+from lab.contracts import Talks
+from lab.errors import AskedToStop, Interrupted, LabError
 from lab.launch import collect, recording
 from lab.runs.records import Tail
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
+STOPPED = (KeyboardInterrupt, SystemExit, Interrupted, AskedToStop)
 
 
 class View(Protocol):
@@ -101,6 +103,8 @@ class StageLines:
 
 def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers: Trackers) -> Ending:
     """Submit the job, follow it until it ended, bring everything home, and write down how it ended."""
+    if isinstance(backend, Talks):
+        backend.say = view.notice
     with Stops() as stops:
         receipt = _submit(run, job, backend, view)
         trackers.start()
@@ -108,8 +112,10 @@ def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers:
             state, deleted = _watch(run, job.attempt, receipt, backend, view, trackers, stops)
         finally:
             view.close()
-        missing = [] if deleted else list(backend.fetch(receipt, run))
-        word, reason = collect.settle(run, state, job.attempt)
+        try:
+            missing = [] if deleted else list(backend.fetch(receipt, run))
+        finally:  # how the job ended is known, whatever becomes of its results and its machine
+            word, reason = collect.settle(run, state, job.attempt)
     trackers.finish()
     return Ending(word, reason, _exit_code(word, stops.numbers), missing)
 
@@ -119,7 +125,7 @@ def _submit(run: RunDirectory, job: Job, backend: Backend, view: View) -> Receip
         receipt = backend.submit(job, run)
     except BaseException as error:
         reason = error.what if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
-        word: Word = "stopped" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "failed"
+        word: Word = "stopped" if isinstance(error, STOPPED) else "failed"
         recording.set_outcome(run, word, job.attempt, reason=f"it was not started: {reason}", ended=recording.now())
         raise
     try:

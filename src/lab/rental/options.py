@@ -12,6 +12,8 @@ class RentalOptions(BaseModel):
 
     max_price: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """The most that an hour may cost, in dollars; a machine that turns out dearer is deleted at once."""
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """The most that a run may cost, in dollars; near it the job is asked to save, at it the machine is stopped."""
     keep: bool = False
     """Stop the machine at the end and keep its disk, instead of deleting it."""
     ready_minutes: float = Field(default=20.0, gt=0, allow_inf_nan=False)

@@ -66,7 +66,7 @@ def ceiling(job: Job, options: RentalOptions, offered: Sequence[Candidate], spen
     The person's limit, or what the limits of time come to at the cap when that is less.
     """
     most = spent + cost.most(price_cap(options, offered), job.seconds, options.ready_minutes * 60)
-    return most if job.max_dollars is None else min(most, job.max_dollars)
+    return min(limit for limit in (most, job.max_dollars, options.max_cost) if limit is not None)
 
 
 def volume_gb(job: Job) -> int | None:

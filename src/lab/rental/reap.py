@@ -46,7 +46,10 @@ def survey(backend: RentedBackend) -> Survey:
         listing, trouble = tuple(backend.provider.list_all()), ""
     except ProviderError as error:
         listing, trouble = None, error.message
-    rentals = [_rental_row(backend, run_id, listing) for run_id in archive.every(backend.store)]
+    ours = [
+        run_id for run_id in archive.every(backend.store) if backend.facts(run_id).provider == backend.provider.name
+    ]
+    rentals = [_rental_row(backend, run_id, listing) for run_id in ours]
     known = {handle for row, handles in rentals for handle in handles}
     strangers = [_stranger(backend, machine) for machine in listing or () if machine.id not in known]
     rows = [*filter(None, strangers), *(row for row, _ in rentals if row is not None)]

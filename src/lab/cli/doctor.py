@@ -1,0 +1,26 @@
+"""`lab doctor`: is this machine ready, and with --backend, is that cloud as it is believed to be?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    backend: Annotated[
+        str | None, typer.Option(help="Check this backend live; on a cloud that costs a few cents.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check this machine: Python, torch, disk, keys, plugins. Exit code 1 when something needs a person.
+
+    With --backend, try the real service instead, save its answers and leave nothing behind.
+    """
+    from lab.cli import doctor_checks
+    from lab.settings import read_settings
+
+    settings = read_settings()
+    checks = doctor_checks.live(backend, settings, yes=yes) if backend else doctor_checks.local(settings)
+    raise typer.Exit(doctor_checks.show(checks, as_json=as_json))
