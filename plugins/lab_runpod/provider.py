@@ -47,7 +47,7 @@ class RunPodProvider:
     """REST v2, and nothing else unless that has failed."""
 
     name = "runpod"
-    secret_variables = ("RUNPOD_API_KEY", "RUNPOD_AI_API_KEY", "JUPYTER_PASSWORD")
+    secret_variables: tuple[str, ...] = ("RUNPOD_API_KEY", "RUNPOD_AI_API_KEY", "JUPYTER_PASSWORD")
 
     def __init__(
         self,
