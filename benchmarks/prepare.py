@@ -22,7 +22,7 @@ from lab.data.tokenizer import load
 from lab.experiment.sections import Data, Tokenizer
 from lab_embedded.source import EmbeddedText
 
-ROUNDS = 7
+ROUNDS = 15
 PARAGRAPHS_PER_DOCUMENT = 8
 
 
