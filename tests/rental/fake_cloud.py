@@ -134,7 +134,7 @@ class FakeCloud:
     """Implements `Provider`. `trace` holds what was asked and the faults to come."""
 
     name = "fake"
-    secret_variables = ("FAKE_API_KEY",)
+    secret_variables: tuple[str, ...] = ("FAKE_API_KEY",)
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock

@@ -1,4 +1,4 @@
-"""`lab doctor`: is this machine ready, and with --backend, is that cloud as it is believed to be?"""
+"""`lab doctor`: whether this machine is ready and, with --backend, whether that cloud is what it is believed to be."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ def doctor(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check this machine: Python, torch, disk, keys, plugins. Exit code 1 when something needs a person.
+    """Check this machine: Python, torch, disk, keys, plugins.
 
-    With --backend, try the real service instead, save its answers and leave nothing behind.
+    Exit code 1 when something needs a person. With --backend the real service is tried instead: its answers are saved,
+    and nothing is left behind.
     """
     from lab.cli import doctor_checks
     from lab.settings import read_settings

@@ -16,9 +16,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 
 @group.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List every machine, orphans first. Exit code 5 when one lives that no run accounts for.
+    """List every machine, orphans first.
 
-    Rentals whose controller vanished are put in order on the way.
+    Exit code 5 when one lives that no run accounts for. Rentals whose controller vanished are put in order on the way.
     """
     from lab.cli import rentals_finding, rentals_view
     from lab.errors import StillBilling
@@ -32,7 +32,10 @@ def list_(as_json: AsJson = False) -> None:
 
 @group.command()
 def monitor(run: Reference) -> None:
-    """Follow a run on its machine to its end, collect it and give the machine back. Ctrl-C leaves the run alone."""
+    """Follow a run on its machine to its end.
+
+    Then its results are collected and the machine is given back. Ctrl-C leaves the run alone.
+    """
     from lab.cli import rentals_finding, rentals_following
 
     raise typer.Exit(rentals_following.follow(rentals_finding.find(run)))
@@ -40,7 +43,10 @@ def monitor(run: Reference) -> None:
 
 @group.command()
 def collect(run: Reference) -> None:
-    """Bring the results home, verify them and delete the machine; a stopped one is started for that."""
+    """Bring results home, verified, then delete the machine.
+
+    A stopped machine is started for that, which costs as long as it takes.
+    """
     from lab.cli import rentals_finding, rentals_following
 
     raise typer.Exit(rentals_following.collect(rentals_finding.find(run)))
@@ -48,7 +54,10 @@ def collect(run: Reference) -> None:
 
 @group.command()
 def stop(run: Reference) -> None:
-    """Let the job save, then stop the machine. Its disk is kept and still costs money."""
+    """Let the job save, then stop the machine.
+
+    Its disk is kept and still costs money, which is said.
+    """
     from lab.cli import rentals_finding, rentals_view
 
     found = rentals_finding.find(run)
@@ -58,7 +67,10 @@ def stop(run: Reference) -> None:
 
 @group.command()
 def start(run: Reference) -> None:
-    """Start a stopped machine and run the job on it again, from its checkpoint."""
+    """Start a stopped machine; its job goes on.
+
+    The job is run again, from the checkpoint that is on the machine's disk.
+    """
     from lab.cli import rentals_finding, rentals_view
 
     found = rentals_finding.find(run)
@@ -71,7 +83,7 @@ def terminate(
     run: Reference,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, even when results would be lost.")] = False,
 ) -> None:
-    """Delete the machine, whatever is on it, and prove that it is gone."""
+    """Delete the machine, whatever is on it, with proof."""
     from lab.cli import rentals_finding, rentals_view
 
     found = rentals_finding.find(run)
