@@ -8,7 +8,6 @@ loads nothing heavy.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from typing import Annotated, NoReturn
 
@@ -50,8 +49,6 @@ def lab(
 
 def _register() -> None:
     for name in (*COMMANDS, *GROUPS):
-        if importlib.util.find_spec(f"{__name__}.{name}") is None:
-            continue
         module = importlib.import_module(f"{__name__}.{name}")
         if name in COMMANDS:
             app.command(name)(getattr(module, name))
