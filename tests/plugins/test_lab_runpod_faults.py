@@ -120,7 +120,7 @@ def test_a_pod_that_is_not_what_was_agreed_to_is_deleted_at_once(cloud, world, s
 
     assert why in " ".join(world.said)
     assert (ending.word, len(cloud.pods), cloud.alive) == ("no machine", 1, [])
-    assert cloud.cloud.spent() < 0.05
+    assert cloud.cloud.spent() < 0.5
 
 
 @pytest.mark.fault(6, "no machine")
@@ -330,7 +330,7 @@ def test_a_boot_that_the_hosts_log_calls_hopeless_is_not_waited_for(cloud, world
 
     assert why in " ".join(world.said)
     assert (ending.word, cloud.alive) == ("no machine", [])
-    assert cloud.cloud.spent() < 0.05
+    assert cloud.cloud.spent() < 0.5
 
 
 @pytest.mark.fault(28, "no machine")
