@@ -39,6 +39,7 @@ class PretrainLoop:
         self.sections = sections = Sections.of(context.experiment)
         self.cache = TokenCache.open(context.tokens)
         self.vocabulary = int(self.cache.manifest["tokenizer"]["vocabulary"])
+        self.cache.require(vocabulary=self.vocabulary)
         self.feed = Feed(self._train_sampler(), sections.data.context, sections.batch, sections.train, context.device)
         self.model = model.build(
             sections.model,

@@ -36,7 +36,6 @@ def resume(
     resume.begin(resumption)
     known = variables.variables(settings)
     view.notice(resume.described(resumption))
-    code = run_flow.follow(
-        directory, resumption.job, resumption.backend, view, trackers, known, quiet=quiet, as_json=as_json
-    )
+    job, backend, store = resumption.job, resumption.backend, settings.store_folder
+    code = run_flow.follow(directory, job, backend, view, trackers, known, store, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)

@@ -62,5 +62,6 @@ def run(
         run_plan.announce(planned, directory.id)
     view = run_view.view(directory, run_flow.planned_steps(planned.experiment), quiet=quiet or as_json)
     known = variables.variables(settings)
-    code = run_flow.follow(directory, job, planned.backend, view, trackers, known, quiet=quiet, as_json=as_json)
+    store = settings.store_folder
+    code = run_flow.follow(directory, job, planned.backend, view, trackers, known, store, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)

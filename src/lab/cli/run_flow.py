@@ -25,17 +25,18 @@ def follow(
     view: View,
     trackers: Sequence[str],
     variables: Mapping[str, str],
+    store: Path,
     *,
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Execute the job and print the closing summary; return the command's exit code."""
+    """Execute the job and print the closing summary; return the command's exit code. Pages keep their parts in `store`."""
     from lab.launch import follow
     from lab.launch.track import Trackers
 
     mirrors = Trackers(run, tuple(trackers), view.notice, variables)
     ending = follow.execute(run, job, backend, view, mirrors)
-    report = _report(run)
+    report = _report(run, store)
     if as_json:
         print_json(run_closing.record(run, ending, report, mirrors.links))
     elif quiet:
@@ -50,12 +51,12 @@ def planned_steps(experiment: Experiment) -> int | None:
     return experiment.train.steps if experiment.train else None
 
 
-def _report(run: RunDirectory) -> Path | None:
+def _report(run: RunDirectory, store: Path) -> Path | None:
     """The page; a run is not worth less when it cannot be made."""
     try:
         from lab.report import page
 
-        return page.write(run)
+        return page.write(run, store)
     except Exception as error:
         warn(f"the report could not be made: {type(error).__name__}: {error} (later: lab report {run.id})")
         return None
