@@ -30,7 +30,7 @@ def follow(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Execute the job and print the closing summary; return the command's exit code. Pages keep their parts in `store`."""
+    """Execute the job, print the closing summary, return the exit code; `store` keeps what all pages share."""
     from lab.launch import follow
     from lab.launch.track import Trackers
 
