@@ -217,3 +217,15 @@ def test_the_doctor_says_whether_a_key_is_set_and_never_what_it_is(world, monkey
 def test_a_backend_without_a_live_check_says_so(world):
     assert isinstance(CliRunner().invoke(app, ["doctor", "--backend", "fake"]).exception, UsageError)
     assert isinstance(CliRunner().invoke(app, ["doctor", "--backend", "local"]).exception, UsageError)
+
+
+def test_what_a_run_cost_is_shown_with_its_phases_and_per_million_tokens(world):
+    summary = b'{"schema": 1, "overall": {"targets": 2000000}}'
+    world.cloud.script = JobScript(seconds=100.0, results={"summary.json": summary})
+    world.go()
+
+    shown = CliRunner().invoke(app, ["runs", "show", world.run.id]).stdout
+
+    assert "boot $0.03" in shown
+    assert "per million tokens" in shown
+    assert "pod1" in shown

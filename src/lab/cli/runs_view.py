@@ -67,6 +67,7 @@ def record(run: RunDirectory) -> Record:
         "environment": _lenient(run, "environment"),
         "outcome": _lenient(run, "outcome"),
         "resource": _lenient(run, "resource"),
+        "cost": _lenient(run, "cost"),
         "data_manifest": _lenient(run, "data_manifest"),
         "summary": summary,
         "stages": list(records.read_lines(run.stages)),
@@ -87,7 +88,8 @@ def show(run: RunDirectory, record: Record) -> None:
     output(standing.append_text(plain(f"  {now.reason}" if now.reason else "", colour)))
     experiment = record["config"].get("experiment") or {}
     output(plain(experiment.get("description") or "", "dim"), "")
-    output(*run_closing.fact_lines([*_origin(record, row), *run_closing.figures_of(record["summary"])]), "")
+    facts = [*_origin(record, row), *_money(record), *run_closing.figures_of(record["summary"])]
+    output(*run_closing.fact_lines(facts), "")
     output(_stages(record["stages"]), "")
     output(_listing(record["files"]))
     for line in record["tracking"]:
@@ -112,6 +114,21 @@ def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
         yield "device", str(device["name"]), str(record["environment"].get("precision") or "")
     if row.tags or row.note:
         yield "tags", ", ".join(row.tags) or "-", row.note
+
+
+def _money(record: Record) -> Iterator[tuple[str, str, str]]:
+    """What a rented run cost, for what, and for each million target tokens."""
+    cost = record["cost"]
+    if not isinstance(cost.get("dollars"), (int, float)):
+        return
+    phases = [f"{name} ${dollars:.2f}" for name, dollars in (cost.get("phases") or {}).items() if dollars]
+    yield "cost", f"${cost['dollars']:.2f}", ", ".join(phases)
+    each = cost.get("dollars_per_million_tokens") or {}
+    if each:
+        yield "per million tokens", f"${each['train']:.4f}", f"training alone; ${each['all']:.4f} with everything"
+    resource = record["resource"]
+    if resource.get("machine"):
+        yield "machine", str(resource["machine"]), f"{resource.get('status')}, {resource.get('gpu') or 'GPU unknown'}"
 
 
 def _stages(lines: Sequence[Record]) -> Table:
