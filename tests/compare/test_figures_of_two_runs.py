@@ -242,3 +242,15 @@ def test_token_losses_of_two_tokenizers_on_the_same_inputs_are_not_ranked(runs: 
 
     assert found["validation loss"].mark is Mark.NOT_COMPARABLE
     assert found["validation loss"].words == "a token is not the same text in both"
+
+
+def test_a_run_without_data_is_compared_with_one_that_has_some(runs: Path) -> None:
+    chapter = write(runs, id=OTHER)
+    config = json.loads(chapter.config.read_text())
+    config["experiment"].update(data=None, model=None, batch=None)
+    chapter.config.write_text(json.dumps(config))
+
+    result = compared(write(runs), chapter)
+
+    assert "data.context" in [one.key for one in result.pairs[0].differences]
+    assert "bits per byte" in changes(result)

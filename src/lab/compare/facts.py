@@ -48,9 +48,9 @@ class RunFacts:
 
     @cached_property
     def experiment(self) -> Record:
-        """The resolved experiment as it stands in the config."""
+        """The resolved experiment as it stands in the config, without the sections that it does not have."""
         found = self.config.get("experiment")
-        return found if isinstance(found, dict) else {}
+        return {key: value for key, value in found.items() if value is not None} if isinstance(found, dict) else {}
 
     @cached_property
     def flat(self) -> dict[str, object]:
