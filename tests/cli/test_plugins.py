@@ -81,3 +81,13 @@ def test_a_part_that_two_plugins_offer_is_pointed_out(lab, acme, install_plugin)
         "  loss 'acme' is offered twice, so it cannot be used: acme (lab-acme 2.1) and again (lab-again 1.0)"
         in lab("plugins").out.splitlines()
     )
+
+
+def test_a_plugin_without_parts_is_pointed_out_unless_stages_can_run_it(lab, install_plugin):
+    install_plugin("empty", "")
+
+    lines = lab("plugins").out.splitlines()
+
+    assert "  empty (lab-empty 1.0) offers no part" in lines
+    assert [line for line in lines if line.startswith("  python -m lab_quantise (") and line.endswith(", for stages")]
+    assert not [line for line in lines if line.startswith("  quantise ")]

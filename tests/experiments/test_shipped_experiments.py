@@ -79,4 +79,4 @@ def test_the_large_model_has_the_published_number_of_parameters(name: str) -> No
 def test_it_dry_runs(name: str, project: Path) -> None:
     planned = plan(name, (), read_settings(), Plugins(), PartChoice(name="local"))
 
-    assert [stage.name for stage in planned.job.stages][-1] == "train"
+    assert planned.job.stages[-1].name == ("quantise" if name == "quantise" else "train")

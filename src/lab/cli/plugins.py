@@ -40,6 +40,7 @@ def list_plugins(
     ours = next((plugin.owner for plugin in plugins.installed if not plugin.third_party), "")
     show(plain(f"\nA plugin without a source in brackets comes with {ours}.", style="dim"))
     commands = [f"lab {command['name']} ({command['from']})" for command in foreign.listed()]
+    commands += [f"python -m {plugin.module} ({plugin.owner}), for stages" for plugin in _idle(plugins, runs=True)]
     sections = (("Commands", commands), ("Not loaded", _absent(plugins)), ("Watch out", _warnings(plugins)))
     for title, lines in sections:
         if lines:
@@ -136,11 +137,26 @@ def _warnings(plugins: Plugins) -> list[str]:
     from lab.hookspecs import KINDS
 
     lines = [f"{plugin.name} ({plugin.owner}): {line}" for plugin in plugins.installed for line in plugin.warnings]
-    idle = [plugin for plugin in plugins.installed if plugin.state == "loaded" and not any(plugin.parts.values())]
-    lines += [f"{plugin.name} ({plugin.owner}) offers no part" for plugin in idle if not plugin.warnings]
+    idle = [plugin for plugin in _idle(plugins, runs=False) if not plugin.warnings]
+    lines += [f"{plugin.name} ({plugin.owner}) offers no part" for plugin in idle]
     for kind in KINDS:
         for name, offers in plugins.offers(kind).items():
             if len(offers) > 1:
                 owners = " and ".join(f"{plugin.name} ({plugin.owner})" for plugin, _ in offers)
                 lines.append(f"{kind} '{name}' is offered twice, so it cannot be used: {owners}")
     return lines
+
+
+def _idle(plugins: Plugins, *, runs: bool) -> list[Plugin]:
+    """The plugins without a part: those whose module is a command that stages can run, or those that do nothing."""
+    loaded = [plugin for plugin in plugins.installed if plugin.state == "loaded"]
+    return [plugin for plugin in loaded if not any(plugin.parts.values()) and _is_command(plugin.module) is runs]
+
+
+def _is_command(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(f"{module}.__main__") is not None
+    except ModuleNotFoundError:  # a module that is no package
+        return False
