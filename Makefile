@@ -32,7 +32,7 @@ smoke-runpod: install  ## The same experiment on a simulated RunPod on this mach
 	@$(BIN)/python tests/simulator/smoke.py
 
 test: install  ## Every test that needs no GPU
-	@$(BIN)/python -m pytest -p honest_skips -m "not gpu and not live and not long" $(ARGS)
+	@$(BIN)/python -m pytest -p honest_skips $(ARGS)
 
 test-long: install  ## The long walks that CI does not wait for
 	@$(BIN)/python -m pytest -p honest_skips -m "long" $(ARGS)
