@@ -105,14 +105,15 @@ class FakeAgent:
     def put_chunk(self, sha256: str, index: int, data: bytes) -> None:
         self._call("put_chunk", lambda: self.machine.disk.setdefault("chunks", {}).update({index: data}))
 
-    def commit(self, sha256: str, size: int) -> None:
+    def commit(self, sha256: str, size: int, into: str = "code") -> None:
         def effect() -> None:
             chunks = self.machine.disk.get("chunks", {})
             whole = b"".join(chunks[index] for index in sorted(chunks))
             if hashlib.sha256(whole).hexdigest() != sha256:
                 chunks.clear()
                 raise AgentRefused("damaged", "the bundle arrived damaged")
-            self.machine.disk["bundle"] = sha256
+            self.machine.disk["bundle" if into == "code" else "earlier"] = sha256
+            chunks.clear()
 
         self._call("commit", effect)
 

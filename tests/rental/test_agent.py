@@ -534,3 +534,18 @@ def test_an_archive_that_is_none_is_refused(machine):
         machine.send(b"not a tar at all")
     with pytest.raises(AgentRefused, match="no archive"):
         machine.send(archive({"a": b"x" * 5000})[:-20])
+
+
+def test_what_an_earlier_attempt_left_is_laid_into_the_run_directory(machine):
+    (machine.home / "run").mkdir()
+    (machine.home / "run" / "metrics.jsonl").write_text("old")
+    data = archive({"metrics.jsonl": b"line", "attempts/1-summary.json": b"{}", "checkpoint.pt": b"weights"})
+    sha256 = hashlib.sha256(data).hexdigest()
+
+    machine.agent.put_chunk(sha256, 0, data)
+    machine.agent.commit(sha256, len(data), "run")
+
+    run = machine.home / "run"
+    assert {path.relative_to(run).as_posix(): path.read_bytes() for path in run.rglob("*") if path.is_file()} == {
+        "metrics.jsonl": b"line", "attempts/1-summary.json": b"{}", "checkpoint.pt": b"weights",
+    }  # fmt: skip

@@ -339,3 +339,35 @@ def test_the_requirements_of_lab_are_those_of_its_training_and_never_lab_itself(
     assert any(line.startswith("pydantic") for line in found)
     assert not any(line.startswith(("llm-training-lab", "pytest", "ruff", "mlflow", "wandb")) for line in found)
     assert len(found) == len(set(found))
+
+
+def third_party(name):
+    return [{"distribution": name, "third_party": True}]
+
+
+def test_a_strangers_plugin_comes_from_the_index_by_its_version(install_plugin):
+    install_plugin("acme", "X = 1", version="2.5", requires=("numpy",))
+
+    lines, carried = requirements.of_plugins([*third_party("lab-acme"), {"distribution": "x", "third_party": False}])
+
+    assert (lines, carried) == (["lab-acme==2.5"], [])
+
+
+def test_a_strangers_plugin_from_a_folder_is_carried_along_and_found_there(install_plugin, tmp_path, monkeypatch):
+    source = json.dumps({"url": "file:///home/me/acme", "dir_info": {"editable": True}})
+    info = {"lab_acme-1.0.dist-info/direct_url.json": source}
+    install_plugin("acme", "ACME = 42", requires=("numpy>=1", "llm-training-lab", "x; extra == 'y'"), files=info)
+    monkeypatch.setattr(install, "make_venv", lambda venv: sys.executable)
+
+    lines, carried = requirements.of_plugins(third_party("lab-acme"))
+    install.main({"venv": "v", "code": str(tmp_path / "code"), "distributions": carried})
+
+    assert lines == ["numpy>=1"]
+    assert (tmp_path / "code/src/lab_acme.py").read_text() == "ACME = 42"
+    (folder,) = (tmp_path / "code/src").glob("*.dist-info")
+    assert "acme = lab_acme" in (folder / "entry_points.txt").read_text()
+
+
+def test_a_carried_file_cannot_leave_the_code(tmp_path):
+    with pytest.raises(ValueError, match="leaves the folder"):
+        install.describe(tmp_path, {"name": "x", "version": "1", "entry_points": "", "files": {"../escape.py": ""}})

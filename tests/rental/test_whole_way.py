@@ -60,3 +60,32 @@ def test_launchs_own_files_are_never_overwritten(world):
     assert world.run.config.read_text() == '{"schema": 1}'
     assert not world.run.outcome.exists()
     assert world.run.summary.exists()
+
+
+def test_a_resumed_run_gets_what_its_earlier_attempt_left_on_a_new_machine(world):
+    world.go()
+    world.write_job(attempt=2)
+
+    world.go()
+
+    first, second = world.cloud.machines.values()
+    assert "earlier" not in first.disk
+    assert "earlier" in second.disk
+    assert world.state is State.DELETED
+    assert world.facts.deleted == ("pod1", "pod2")
+    assert not (world.store / "rentals" / world.run.id / "earlier.tar").exists()
+    assert world.facts.max_dollars >= world.cloud.bill()
+
+
+def test_a_resumed_run_goes_on_where_its_stopped_machine_is(world):
+    backend = world.backend()
+    world.submit(backend)
+    backend.halt(world.receipt)
+    world.write_job(attempt=2)
+
+    world.go()
+
+    (machine,) = world.cloud.machines.values()
+    assert len(machine.disk["starts"]) == 2
+    assert "earlier" not in machine.disk
+    assert world.state is State.DELETED

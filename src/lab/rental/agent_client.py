@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import httpx
@@ -81,9 +81,9 @@ class HttpAgent:
         headers = {"X-Chunk-SHA256": hashlib.sha256(data).hexdigest(), "Content-Type": "application/octet-stream"}
         self._ask("PUT", f"/v1/upload/{sha256}/{index}", content=data, headers=headers)
 
-    def commit(self, sha256: str, size: int) -> None:
+    def commit(self, sha256: str, size: int, into: Literal["code", "run"] = "code") -> None:
         """Check and unpack."""
-        self._ask("POST", f"/v1/upload/{sha256}/commit", {"size": size})
+        self._ask("POST", f"/v1/upload/{sha256}/commit", {"size": size, "into": into})
 
     def variables(self, values: Mapping[str, str]) -> None:
         """Hand over variables, in the body and nowhere else."""

@@ -168,8 +168,8 @@ class Agent(Protocol):
         """Store one chunk of the bundle."""
         ...
 
-    def commit(self, sha256: str, size: int) -> None:
-        """Check the whole bundle and unpack it."""
+    def commit(self, sha256: str, size: int, into: Literal["code", "run"] = "code") -> None:
+        """Check the whole archive and unpack it: as the job's code, or into its run directory."""
         ...
 
     def variables(self, values: Mapping[str, str]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lab.runs.provenance import DISTRIBUTION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from importlib.metadata import Distribution
 
 TRAINING_EXTRAS = ("train", "embedded")
@@ -31,12 +35,51 @@ def of_lab(extras: tuple[str, ...] = TRAINING_EXTRAS) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def bundled() -> list[dict[str, str]]:
+def bundled() -> list[dict[str, Any]]:
     """Lab's distribution as the machine is to see it, so that its plugins are found there."""
     lab = _installed()
     if lab is None:
         return []
-    return [{"name": DISTRIBUTION, "version": lab.version, "entry_points": lab.read_text("entry_points.txt") or ""}]
+    return [_described(lab)]
+
+
+def of_plugins(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
+    """What strangers' plugins need there: lines for the index, or their files when a folder is their source.
+
+    `records` are those of a run's provenance.
+    """
+    lines: list[str] = []
+    carried: list[dict[str, Any]] = []
+    for name in dict.fromkeys(str(one["distribution"]) for one in records if one.get("third_party")):
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        source = json.loads(found.read_text("direct_url.json") or "{}")
+        if "dir_info" not in source:
+            lines.append(f"{name} @ {source['url']}" if source.get("url") else f"{name}=={found.version}")
+            continue
+        carried.append({**_described(found), "files": _files(found)})
+        lines += [line for line in found.requires or () if "extra ==" not in line and not line.startswith(DISTRIBUTION)]
+    return lines, carried
+
+
+def _described(found: Distribution) -> dict[str, Any]:
+    entry_points = found.read_text("entry_points.txt") or ""
+    return {"name": found.metadata["Name"], "version": found.version, "entry_points": entry_points}
+
+
+def _files(found: Distribution) -> dict[str, str]:
+    """The text files of every module that the plugin's entry points name, by their path on the module search path."""
+    files: dict[str, str] = {}
+    for module in {entry.module.partition(".")[0] for entry in found.entry_points if entry.group.startswith("lab")}:
+        spec = find_spec(module)
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                files[f"{module}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
+        if spec and spec.origin and not spec.submodule_search_locations:
+            files[f"{module}.py"] = Path(spec.origin).read_text(encoding="utf-8")
+    return files
 
 
 def _installed() -> Distribution | None:

@@ -7,11 +7,12 @@ import secrets
 from typing import TYPE_CHECKING
 
 from lab.jobs import CODE, PYTHON, RUN, STORE
-from lab.rental import cost, requirements, transfer
+from lab.rental import cost, earlier, requirements, transfer
 from lab.rental.agent_contract import AgentRefused, JobReport, JobRequest
 from lab.rental.facts import State
 from lab.rental.leaving import leave
 from lab.rental.rental import GiveUp
+from lab.runs import records
 
 if TYPE_CHECKING:
     from lab.rental.agent_contract import Agent
@@ -29,6 +30,8 @@ def send(rental: Rental) -> None:
     try:
         set_limits(rental, agent, idle_seconds(rental))
         transfer.upload(rental, agent, rental.run.bundle, rental.job.bundle_sha256, SEND_SECONDS)
+        if rental.job.attempt > 1 and not rental.facts.job_attempt:
+            earlier.send(rental, agent)
     except AgentRefused as error:
         leave(rental, f"the machine refused the bundle: {error}")
         return
@@ -75,11 +78,13 @@ def job_request(rental: Rental) -> JobRequest:
     job, run = rental.job, rental.run
     same = {placeholder: placeholder for placeholder in (PYTHON, RUN, CODE, STORE)}
     plan = job.stage_plan(same, records=f"{RUN}/{run.stages.name}", logs=f"{RUN}/{run.logs.name}")
+    plugins = (records.read_json(run.provenance) or {}).get("plugins") or ()
+    lines, carried = requirements.of_plugins(plugins)
     needed = {
         "packages": list(job.needs.packages),
-        "requirements": requirements.of_lab(),
+        "requirements": [*requirements.of_lab(), *lines],
         "torch_index": job.needs.torch_index,
-        "distributions": requirements.bundled(),
+        "distributions": [*requirements.bundled(), *carried],
     }
     files = {path.name: path.read_text(encoding="utf-8") for path in (run.config, run.provenance) if path.is_file()}
     return JobRequest(rental.facts.request_id, job.bundle_sha256, plan, needed, files)

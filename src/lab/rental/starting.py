@@ -46,7 +46,8 @@ def plan(rental: Rental) -> None:
 
 
 FRESH: dict[str, object] = {
-    "machine_id": "", "asked": False, "accepted": False, "verified": False, "exited": False, "exit_code": None,
+    "machine_id": "", "job_attempt": 0, "asked": False, "accepted": False, "verified": False, "exited": False,
+    "exit_code": None,
     "exit_reason": "", "uncollected": [], "by_user": False, "already_gone": False, "reason": "", "attention": "",
     "then": "end", "purpose": "run", "ready": 0.0, "created": 0.0, "billing_since": 0.0, "billed_seconds": 0.0,
     "ended": 0.0, "job_finished": 0.0, "collected": 0.0, "boot_id": "", "stale_boot_id": "", "dollars_per_hour": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lab.rental import paths
 from lab.rental.agent_contract import CHUNK_BYTES, AgentRefused, Skipped
@@ -23,14 +23,16 @@ SLOWEST_BYTES_PER_SECOND = 100_000
 LEAST_SECONDS = 600.0
 
 
-def upload(rental: Rental, agent: Agent, archive: Path, sha256: str, seconds: float) -> None:
-    """Bring the bundle to the machine, without what is there already, and have it checked and unpacked."""
+def upload(
+    rental: Rental, agent: Agent, archive: Path, sha256: str, seconds: float, into: Literal["code", "run"] = "code"
+) -> None:
+    """Bring an archive to the machine, without what is there already, and have it checked and unpacked."""
     until = rental.clock.monotonic() + seconds
     for _ in range(DAMAGED_TRIES):
         present = rental.talk(lambda: agent.present(sha256), seconds)
         _put_missing(rental, agent, archive, sha256, present, until)
         try:
-            rental.talk(lambda: agent.commit(sha256, archive.stat().st_size), _left(rental, until))
+            rental.talk(lambda: agent.commit(sha256, archive.stat().st_size, into), _left(rental, until))
         except AgentRefused as error:
             if error.code != "damaged":
                 raise

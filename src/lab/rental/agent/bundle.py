@@ -65,17 +65,20 @@ class Uploads:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def commit(self, sha256: str, size: int) -> None:
-        """Join the chunks, check the whole, unpack it beside its place and move it there."""
+    def commit(self, sha256: str, size: int, into_run: bool = False) -> None:
+        """Join the chunks, check the whole, unpack it beside its place and move it there.
+
+        Code gets a folder of its own; what an earlier attempt left is laid into the run directory.
+        """
         with self._lock:
             if durable.read(self._mark(sha256)):
                 return
             try:
-                self._unpack(sha256, size)
+                self._unpack(sha256, size, into_run)
             except OSError as error:
                 raise refused_by_disk(error) from error
 
-    def _unpack(self, sha256: str, size: int) -> None:
+    def _unpack(self, sha256: str, size: int, into_run: bool) -> None:
         folder, final = self._folder(sha256), self._places.code(sha256)
         archive, fresh = folder / "archive", final.with_name(f".{sha256}.new")
         count = self._join(folder, archive, size, sha256)
@@ -84,7 +87,10 @@ class Uploads:
         try:
             fresh.mkdir(parents=True)
             unpack(archive, fresh)
-            os.replace(fresh, final)
+            if into_run:
+                lay(fresh, self._places.run)
+            else:
+                os.replace(fresh, final)
         except (tarfile.TarError, EOFError, ValueError) as error:
             raise Refused("invalid", f"the bundle is no archive: {error}") from error
         finally:
@@ -134,6 +140,17 @@ def _receive(body: Readable, length: int, path: Path) -> str:
             file.write(block)
             length -= len(block)
     return digest.hexdigest()
+
+
+def lay(fresh: Path, folder: Path) -> None:
+    """Move every file to its place below the folder, over what is there."""
+    for path in sorted(fresh.rglob("*")):
+        target = folder / path.relative_to(fresh)
+        if path.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
 
 
 def unpack(archive: Path, folder: Path) -> None:

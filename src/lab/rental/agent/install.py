@@ -17,6 +17,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+from .paths import fault
+
 TORCH_INDEX = "https://download.pytorch.org/whl/"
 SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 MISSING = """
@@ -89,14 +91,19 @@ def _install(python: Path, missing: list[str], index: str | None) -> int:
     return subprocess.run([*command, *missing], env=environment, check=False).returncode
 
 
-def describe(code: Path, distribution: dict[str, str]) -> None:
-    """Let the entry points of code that came with the bundle be found, as those of an installed package are."""
+def describe(code: Path, distribution: dict[str, Any]) -> None:
+    """Let the entry points of code that came along be found, as those of an installed package are."""
     name, version = distribution["name"], distribution["version"]
     folder = code / "src" / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(parents=True, exist_ok=True)
     text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     (folder / "METADATA").write_text(text, encoding="utf-8")
     (folder / "entry_points.txt").write_text(distribution["entry_points"], encoding="utf-8")
+    for path, content in distribution.get("files", {}).items():
+        if fault(path) is not None:
+            raise ValueError(f"{path!r} leaves the folder of the code")
+        (code / "src" / path).parent.mkdir(parents=True, exist_ok=True)
+        (code / "src" / path).write_text(content, encoding="utf-8")
 
 
 def _say(text: str) -> None:

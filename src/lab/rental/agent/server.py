@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self._json()
         upload = UPLOAD.match(path)
         if upload and upload.group(2) == "commit":
-            desk.uploads.commit(upload.group(1), int(body["size"]))
+            desk.uploads.commit(upload.group(1), int(body["size"]), into_run=body.get("into") == "run")
             return {}
         if path not in acts:
             raise Refused("gone", "there is nothing here")
