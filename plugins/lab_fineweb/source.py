@@ -9,14 +9,15 @@ from lab.contracts import Document
 from lab.data import hub
 from lab.data.parquet import rows
 from lab.errors import LabError
+from lab_fineweb.options import FineWebOptions
+from lab_fineweb.published import counts
 from lab_fineweb.shards import open_file, parquet_files
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
-    from lab.experiment.sections import Tokenizer
-    from lab_fineweb.options import FineWebOptions
+    from lab.experiment.sections import Data, Tokenizer
 
 TRIES = 3
 """For one place in a shard; the client itself retries each range before that."""
@@ -54,6 +55,10 @@ class FineWeb:
     def tokenizer_folder(self, choice: Tokenizer) -> Path | None:
         """A folder with the tokenizer's files at its commit from the hub, or None when the machine has it without."""
         return hub.tokenizer_folder(choice)
+
+    def published(self, data: Data) -> Mapping[str, Mapping[str, int]] | None:
+        """The published run's counts, for its commit, subset and choice of data."""
+        return counts(data) if self._options == FineWebOptions() else None
 
     def _shard(self, number: int, path: str, group: int, row: int) -> Generator[Document]:
         """Read one shard, opening it again where a connection broke off, as long as each try gets further."""

@@ -17,12 +17,13 @@ from hub.server import Fault, Hub, Repository
 from pydantic import ValidationError
 
 from lab.data import tokenizer
+from lab.experiment import load
 from lab.experiment.sections import Tokenizer
 from lab_fineweb.options import FineWebOptions
 from lab_fineweb.source import FineWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
 OLD, NEW = "a" * 40, "b" * 40
@@ -229,15 +230,20 @@ def test_a_tokenizer_at_another_commit_comes_from_the_hub(hub: Hub, tmp_path: Pa
 
 
 @pytest.mark.live
-def test_the_real_hub_gives_the_published_counts(tmp_path: Path) -> None:
-    from lab.data.prepare import prepare
-    from lab.experiment import load
+def test_the_real_hub_gives_the_published_counts(project: Path, lab: Callable[..., Any]) -> None:
+    assert lab("doctor", "--data", "corrected").code == 0
 
-    experiment = load("corrected", HERE.parents[1] / "experiments").experiment
-    assert experiment.data is not None
 
-    cache = prepare(experiment.data, FineWeb(FineWebOptions()), tmp_path)
+def test_published_counts_hold_for_the_published_choice_alone() -> None:
+    data = load("corrected", HERE.parents[1] / "experiments").experiment.data
+    other = load("corrected", HERE.parents[1] / "experiments", ["data.train_tokens=1_000_000"]).experiment.data
+    assert data is not None
+    assert other is not None
 
-    train, validation = (cache.manifest["splits"][name] for name in ("train", "validation"))
-    assert (train["documents"], train["tokens"], train["pairs"]) == (11_450, 8_000_201, 7_988_751)
-    assert (validation["documents"], validation["tokens"], validation["pairs"]) == (152, 100_703, 100_551)
+    published = FineWeb(FineWebOptions()).published(data)
+
+    assert published is not None
+    assert published["train"] == {"documents": 11_450, "tokens": 8_000_201, "pairs": 7_988_751}
+    assert published["validation"] == {"documents": 152, "tokens": 100_703, "pairs": 100_551}
+    assert FineWeb(FineWebOptions()).published(other) is None
+    assert FineWeb(FineWebOptions(revision="0" * 40)).published(data) is None

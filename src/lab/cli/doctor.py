@@ -11,17 +11,23 @@ def doctor(
     backend: Annotated[
         str | None, typer.Option(help="Check this backend live; on a cloud that costs a few cents.")
     ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="EXPERIMENT", help="Prepare its data from the real source and count it.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Check this machine: Python, torch, disk, keys, plugins.
 
     Exit code 1 when something needs a person. With --backend the real service is tried instead: its answers are saved,
-    and nothing is left behind.
+    and nothing is left behind. With --data the counts of a real source are held against published ones.
     """
-    from lab.cli import doctor_checks
+    from lab.cli import doctor_checks, doctor_data
     from lab.settings import read_settings
 
     settings = read_settings()
-    checks = doctor_checks.live(backend, settings, yes=yes) if backend else doctor_checks.local(settings)
+    if data:
+        checks = doctor_data.counted(data, settings)
+    else:
+        checks = doctor_checks.live(backend, settings, yes=yes) if backend else doctor_checks.local(settings)
     raise typer.Exit(doctor_checks.show(checks, as_json=as_json))

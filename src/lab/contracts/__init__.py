@@ -10,7 +10,7 @@ from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Re
 from lab.contracts.loop import Evaluation, Loop, LoopContext, Step
 from lab.contracts.loss import Loss
 from lab.contracts.observer import EVENTS, Observer
-from lab.contracts.source import Document, Source
+from lab.contracts.source import Document, Published, Source
 from lab.contracts.tracker import Tracker
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Loss",
     "Observer",
     "Plan",
+    "Published",
     "Quote",
     "Receipt",
     "Resource",

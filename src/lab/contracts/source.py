@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from lab.experiment.sections import Data
 
 
 @dataclass(frozen=True)
@@ -28,4 +30,13 @@ class Source(Protocol):
 
     def documents(self, cursor: Mapping[str, int | str] | None = None) -> Iterator[Document]:
         """Yield the documents after `cursor`, or all; closing the iterator early leaves nothing running."""
+        ...
+
+
+@runtime_checkable
+class Published(Protocol):
+    """A source for which somebody published counts, so that a live check can tell whether the same texts arrive."""
+
+    def published(self, data: Data) -> Mapping[str, Mapping[str, int]] | None:
+        """Documents, tokens and pairs of each split that `data` is known to give, or None for another choice."""
         ...
