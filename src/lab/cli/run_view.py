@@ -151,11 +151,17 @@ class Live:
         if training.step == 0 or not training.planned_steps:
             yield plain(self._last_words(), "dim")
             return
+        yield from self._bar()
+        yield from map(plain, training.words())
+
+    def _bar(self) -> Iterator[Text]:
+        """How far the training is; only called when its number of steps is known."""
+        training = self._training
+        planned = training.planned_steps or 1
         if self._console.width >= WIDE:
-            filled = round(BAR_WIDTH * min(1.0, training.step / training.planned_steps))
+            filled = round(BAR_WIDTH * min(1.0, training.step / planned))
             yield plain("\u2501" * filled, "cyan").append_text(plain("\u2501" * (BAR_WIDTH - filled), "dim"))
         yield plain(f"step {training.step}/{training.planned_steps}")
-        yield from map(plain, training.words())
 
     def _last_words(self) -> str:
         """What the running stage printed last."""

@@ -20,42 +20,60 @@ def list_(
     all_: Annotated[bool, typer.Option("--all", help="List every run.")] = False,
     status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only those that stand so.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only those with this tag.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only those for which it holds: 'loss<3.2 and gpu~H100'.")
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="The least first, with -FIELD the most; unknown last.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="FIELDS", help="What to show of each, such as run,loss,gpu.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, the newest last."""
-    from lab.cli import runs_view
-    from lab.cli.output import print_json
-    from lab.runs import index
+    """List runs, the newest last.
+
+    A CONDITION compares fields with values by < <= > >= = != and ~ (contains, whatever the case), joined by and, or,
+    not and parentheses; a value with blanks stands in quotes. Values may have a unit: took>1.5h, tokens_per_second>90k,
+    mfu>=40%. A date compares as exactly as it is written: created>=2026-12. A value that is missing or NaN equals
+    nothing and is less or more than nothing; FIELD=none and FIELD=nan find it.
+
+    Fields: run, status, experiment, group, backend, gpu, created, steps, loss, evaluation, tokens_per_second, mfu,
+    took, attempt, machine, reason, tag, note.
+    """
+    from lab.cli import runs_listing
     from lab.settings import read_settings
 
-    settings = read_settings()
-    filtered = status is not None or tag is not None
-    rows = index.rows(settings, None if all_ or filtered else newest)
-    rows = [row for row in rows if status in (None, row.status) and (tag is None or tag in row.tags)]
-    shown = rows if all_ else rows[-newest:]
-    if as_json:
-        print_json(shown)
-    else:
-        runs_view.show_list(shown, hidden=(len(rows) if filtered else index.count(settings)) - len(shown))
+    wanted = runs_listing.Wanted(newest, all_, status, tag, where, sort, columns)
+    runs_listing.show(wanted, read_settings(), as_json=as_json)
 
 
 @group.command()
-def show(run: Run = "latest", as_json: AsJson = False) -> None:
+def show(
+    run: Run = "latest",
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Watch it until it has ended; exit 1 unless it completed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show one run and what came out.
 
     What it was, how it stands, which files it has.
     """
-    from lab.cli import runs_view
+    from lab.cli import runs_following, runs_view
     from lab.cli.output import print_json
     from lab.runs.find import find
     from lab.settings import read_settings
 
     found = find(run, read_settings())
+    completed = runs_following.follow(found, quiet=as_json) if follow else True
     record = runs_view.record(found)
     if as_json:
         print_json(record)
     else:
         runs_view.show(found, record)
+    if not completed:
+        raise typer.Exit(1)
 
 
 @group.command()
@@ -116,6 +134,7 @@ def stop(
 def remove(
     runs: Annotated[list[str], typer.Argument(help="Runs to delete, each by id, start of id, or path.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
 ) -> None:
     """Delete runs with all their files; a run at work is refused."""
     from lab.cli import runs_removing
@@ -123,7 +142,7 @@ def remove(
     from lab.settings import read_settings
 
     settings = read_settings()
-    runs_removing.remove([find(name, settings) for name in runs], yes=yes)
+    runs_removing.remove([find(name, settings) for name in runs], yes=yes, dry_run=dry_run)
 
 
 @group.command()

@@ -11,6 +11,7 @@ import typer
 
 from lab.cli.output import plain
 from lab.cli.output import show as output
+from lab.compare.formats import size
 from lab.errors import LabError, UsageError
 from lab.runs.status import status
 
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
 
 
-def remove(runs: Sequence[RunDirectory], *, yes: bool) -> None:
-    """Delete the runs after a question."""
+def remove(runs: Sequence[RunDirectory], *, yes: bool, dry_run: bool = False) -> None:
+    """Delete the runs after a question, or only say what would go."""
     for run in runs:
         if status(run).word == "running":
             raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
+    if dry_run:
+        for run in {run.path: run for run in runs}.values():
+            files = [path for path in run.path.rglob("*") if path.is_symlink() or path.is_file()]
+            bytes_ = size(sum(path.lstat().st_size for path in files))
+            output(plain(f"would delete {run.id}: {len(files):,} files, {bytes_}"))
+        return
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting runs needs a yes, and nobody is here to say it.", "Say it with --yes.")

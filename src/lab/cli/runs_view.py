@@ -1,4 +1,4 @@
-"""How runs are listed and one is shown."""
+"""How one run is shown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from lab.cli import run_closing
 from lab.cli.output import near, plain, table
 from lab.cli.output import show as output
 from lab.cli.run_figures import stage_mark
-from lab.compare.formats import duration, quantity, size
+from lab.cli.runs_listing import COLOURS
+from lab.compare.formats import duration, size
 from lab.errors import LabError
-from lab.runs import records, tags
+from lab.runs import records, shapes, tags
 from lab.runs.row import read_row
 from lab.runs.status import status
 from lab.runs.summary import read_or_rebuild
@@ -24,33 +25,6 @@ if TYPE_CHECKING:
     from lab.runs.row import Row
 
 Record = dict[str, Any]
-MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped": "\u25a0", "running": "\u25cf"}
-COLOURS = {**run_closing.COLOURS, "running": "cyan", "created": "dim"}
-
-
-def show_list(rows: Sequence[Row], hidden: int) -> None:
-    """Print one line for each run."""
-    if not rows:
-        output(plain("No runs. Make one with: lab run NAME"))
-        return
-    numbers = ("STEPS", "LOSS", "EVALUATION", "TOKENS/S", "TOOK")
-    listing = table("RUN", "STATUS", *numbers, "TAGS", right=numbers, whole=("RUN", "STATUS", *numbers))
-    for row in rows:
-        colour = COLOURS.get(row.status, "")
-        attempt = f" ({row.attempt})" if row.attempt > 1 else ""
-        listing.add_row(
-            plain(row.id),
-            plain(f"{MARKS.get(row.status, ' ')} {row.status}{attempt}", colour),
-            plain(_steps(row)),
-            quantity(row.loss, "nats/token"),
-            quantity(row.evaluation_loss, "nats/token"),
-            plain(None if row.tokens_per_second is None else f"{row.tokens_per_second:,.0f}"),
-            plain(None if row.elapsed_seconds is None else duration(row.elapsed_seconds)),
-            plain(", ".join(row.tags), "dim"),
-        )
-    output(listing)
-    if hidden > 0:
-        output(plain(f"{hidden:,} older: lab runs --all", "dim"))
 
 
 def record(run: RunDirectory) -> Record:
@@ -82,6 +56,7 @@ def show(run: RunDirectory, record: Record) -> None:
     """Print one run for a person."""
     from rich.text import Text
 
+    record, faults = _fitting(record)
     now, row = record["status"], record["row"]
     colour = COLOURS.get(now.word, "")
     standing = Text.assemble((run.id, "bold"), "  ", (now.word, f"bold {colour}"))
@@ -95,8 +70,21 @@ def show(run: RunDirectory, record: Record) -> None:
     for line in record["tracking"]:
         if not line.get("synced"):
             output(plain(f"{line.get('tracker')}: {line.get('reason')}", "yellow"))
+    if faults:
+        output(plain(f"left out, because nothing can be made of them: {', '.join(faults)}", "yellow"))
     if record["torn_lines"]:
         output(plain(f"{record['torn_lines']} lines of metrics.jsonl are torn and left out", "yellow"))
+
+
+def _fitting(record: Record) -> tuple[Record, list[str]]:
+    """The records without the values that a listing cannot show; `--json` holds them as they are."""
+    whole, faults = dict(record), list[str]()
+    for name in shapes.SHAPES.keys() & record.keys():
+        many = record[name] if name == "stages" else [record[name] or {}]
+        found = [shapes.fitting(name, one) for one in many]
+        whole[name] = [one for one, _ in found] if name == "stages" else found[0][0]
+        faults += [f"{name}: {key}" for _, keys in found for key in keys]
+    return whole, sorted(faults)
 
 
 def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
@@ -155,12 +143,6 @@ def _listing(files: dict[str, int]) -> Table:
     for name, bytes_ in files.items():
         listing.add_row(plain(near(name)), size(bytes_))
     return listing
-
-
-def _steps(row: Row) -> str | None:
-    if row.steps is None and row.planned_steps is None:
-        return None
-    return f"{row.steps or 0}/{row.planned_steps}" if row.planned_steps else str(row.steps)
 
 
 def _lenient(run: RunDirectory, name: str) -> Record:

@@ -40,6 +40,7 @@ class Row:
     elapsed_seconds: float | None = None
     resource: str | None = None
     handle: str | None = None
+    gpu: str | None = None
     fingerprint: str | None = None
     tags: tuple[str, ...] = ()
     note: str = ""
@@ -76,10 +77,19 @@ def read_row(run: RunDirectory) -> Row:
         elapsed_seconds=_number(summary.get("elapsed_seconds")),
         resource=_text(resource.get("status")),
         handle=_text(receipt.get("handle")),
+        gpu=_gpu(_lenient(run.environment), resource),
         fingerprint=_text(config.get("fingerprint")),
         tags=labels.tags,
         note=labels.note,
     )
+
+
+def _gpu(environment: Record, resource: Record) -> str | None:
+    """The GPU that the worker found; until it says, the one that was rented."""
+    device = _table(environment, "device")
+    if device:
+        return None if device.get("type") == "cpu" else _text(device.get("name"))
+    return _text(resource.get("gpu"))
 
 
 def _latest(run: RunDirectory) -> Record:

@@ -1,0 +1,133 @@
+"""How runs are listed: which of them, in which order, with which columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.cli import run_closing
+from lab.cli.output import plain, print_json, table
+from lab.cli.output import show as output
+from lab.compare.formats import duration, quantity
+from lab.runs import filter as filtering
+from lab.runs import filter_fields, index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.text import Text
+
+    from lab.runs.filter_fields import Field
+    from lab.runs.row import Row
+    from lab.settings import Settings
+
+MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped": "\u25a0", "running": "\u25cf"}
+COLOURS = {**run_closing.COLOURS, "running": "cyan", "created": "dim"}
+COLUMNS = ("run", "status", "steps", "loss", "evaluation", "tokens_per_second", "took", "tag")
+_HEADINGS = {"tokens_per_second": "TOKENS/S", "tag": "TAGS"}
+_FOLDED = ("tag", "note", "reason")
+_UNITS = {"loss": "nats/token", "evaluation": "nats/token", "mfu": "share"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked of the list."""
+
+    newest: int = 20
+    all: bool = False
+    status: str | None = None
+    tag: str | None = None
+    where: str | None = None
+    sort: str | None = None
+    columns: str | None = None
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the newest runs alone cannot answer it."""
+        return self.all or any(one is not None for one in (self.status, self.tag, self.where, self.sort))
+
+
+def show(wanted: Wanted, settings: Settings, *, as_json: bool) -> None:
+    """Print the runs that were asked for; every fault in what was asked is found before a run is read."""
+    fields = _columns(wanted.columns)
+    holds = filtering.parse(wanted.where) if wanted.where is not None else None
+    by = filter_fields.named(wanted.sort.removeprefix("-")) if wanted.sort is not None else None
+    rows = index.rows(settings, None if wanted.reads_all else wanted.newest)
+    rows = [
+        row for row in rows if wanted.status in (None, row.status) and (wanted.tag is None or wanted.tag in row.tags)
+    ]
+    if holds is not None:
+        rows = [row for row in rows if holds(row)]
+    total = len(rows) if wanted.reads_all else index.count(settings)
+    if by is not None:
+        rows = filter_fields.ordered(rows, by, descending=str(wanted.sort).startswith("-"))
+    shown = rows if wanted.all else rows[: wanted.newest] if by is not None else rows[-wanted.newest :]
+    if as_json:
+        print_json(shown if wanted.columns is None else [{one.name: one.of(row) for one in fields} for row in shown])
+        return
+    _print(shown, fields, any_run=bool(rows) or index.count(settings) > 0)
+    if total > len(shown):
+        output(plain(f"{total - len(shown):,} {'older' if by is None else 'more'}: lab runs --all", "dim"))
+
+
+def _columns(names: str | None) -> list[Field]:
+    wanted = COLUMNS if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    return [filter_fields.named(name) for name in wanted or COLUMNS]
+
+
+def _print(rows: Sequence[Row], fields: Sequence[Field], *, any_run: bool) -> None:
+    if not rows:
+        output(
+            plain(
+                "No run is like that. All of them: lab runs --all"
+                if any_run
+                else "No runs. Make one with: lab run NAME"
+            )
+        )
+        return
+    headings = {one.name: _HEADINGS.get(one.name, one.name.upper().replace("_", " ")) for one in fields}
+    numbers = [headings[one.name] for one in fields if one.kind in ("number", "seconds")]
+    whole = [headings[one.name] for one in fields if one.name not in _FOLDED]
+    listing = table(*headings.values(), right=numbers, whole=whole)
+    for row in rows:
+        listing.add_row(*(_cell(fields_one, row) for fields_one in dict.fromkeys(fields)))
+    output(listing)
+
+
+def _cell(field: Field, row: Row) -> Text:
+    own = _OWN.get(field.name)
+    if own is not None:
+        return own(row)
+    value = field.of(row)
+    if value is not None and field.kind == "seconds":
+        return plain(duration(value))
+    if field.name in _UNITS:
+        return plain(quantity(value, _UNITS[field.name]))
+    return plain(value)
+
+
+def _status(row: Row) -> Text:
+    attempt = f" ({row.attempt})" if row.attempt > 1 else ""
+    return plain(f"{MARKS.get(row.status, ' ')} {row.status}{attempt}", COLOURS.get(row.status, ""))
+
+
+def _steps(row: Row) -> Text:
+    if row.steps is None and row.planned_steps is None:
+        return plain(None)
+    return plain(f"{row.steps or 0}/{row.planned_steps}" if row.planned_steps else row.steps)
+
+
+def _speed(row: Row) -> Text:
+    return plain(None if row.tokens_per_second is None else f"{row.tokens_per_second:,.0f}")
+
+
+def _tags(row: Row) -> Text:
+    return plain(", ".join(row.tags), "dim")
+
+
+_OWN: dict[str, Callable[[Row], Text]] = {
+    "status": _status,
+    "steps": _steps,
+    "tokens_per_second": _speed,
+    "tag": _tags,
+}

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lab.runs import records
+from lab.runs.directory import RunDirectory
+from lab.settings import read_settings
+
+
+def make(name, loss=None, status="completed", gpu=None, **experiment):
+    path = read_settings().runs_folder / name
+    (path / "logs").mkdir(parents=True)
+    run = RunDirectory(path)
+    records.write_json(run.config, {"schema": 1, "backend": "local", "experiment": {"name": "smoke", **experiment}})
+    records.write_json(run.outcome, {"schema": 1, "status": status, "attempt": 1})
+    if loss is not None:
+        records.write_json(run.summary, {"steps": 6, "loss": {"last": loss}, "elapsed_seconds": 90.0})
+    if gpu is not None:
+        records.write_json(run.environment, {"device": {"type": "cuda", "name": gpu}})
+    return run
+
+
+@pytest.fixture
+def four(project):
+    make("smoke-20261201-0915-aaaa", 3.0, gpu="NVIDIA H100 80GB HBM3")
+    make("smoke-20261201-0916-bbbb", 2.0, gpu="NVIDIA H200")
+    make("smoke-20261201-0917-cccc", 2.5, gpu="NVIDIA H100 80GB HBM3")
+    make("smoke-20261201-0918-dddd", status="failed")
+
+
+def ids(done):
+    return [row["id"][-4:] for row in json.loads(done.out)]
+
+
+def test_a_condition_narrows_the_list(lab, four):
+    done = lab("runs", "--where", "loss<2.9 and gpu~h100", "--json")
+
+    assert ids(done) == ["cccc"]
+
+
+def test_the_least_come_first_and_the_unknown_last(lab, four):
+    assert ids(lab("runs", "--sort", "loss", "--json")) == ["bbbb", "cccc", "aaaa", "dddd"]
+    assert ids(lab("runs", "--sort", "-loss", "--json")) == ["aaaa", "cccc", "bbbb", "dddd"]
+
+
+def test_of_a_sorted_list_the_first_are_shown_and_the_others_counted(lab, four):
+    shown = lab("runs", "--sort", "loss", "-n", "1").out
+
+    assert "bbbb" in shown
+    assert "3 more: lab runs --all" in shown
+    assert len(shown.splitlines()) == 3
+
+
+def test_columns_are_those_asked_for_in_that_order(lab, four):
+    shown = lab("runs", "--columns", "gpu,loss,run", "--where", "loss=2").out
+
+    assert [line.split() for line in shown.splitlines()] == [
+        ["GPU", "LOSS", "RUN"],
+        ["NVIDIA", "H200", "2.0000", "smoke-20261201-0916-bbbb"],
+    ]
+
+
+def test_columns_shape_the_json_too(lab, four):
+    done = lab("runs", "--columns", "loss,took,tag", "--where", "run~bbbb", "--json")
+
+    assert json.loads(done.out) == [{"loss": 2.0, "took": 90.0, "tag": None}]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--where", "los<3"), ("--sort", "los"), ("--sort", "-los"), ("--columns", "run,los")]
+)
+def test_an_unknown_field_is_a_usage_error_with_the_nearest(lab, four, arguments):
+    done = lab("runs", *arguments)
+
+    assert done.code == 2
+    assert "Did you mean 'loss'?" in done.err
+
+
+def test_when_nothing_matches_it_says_so(lab, four):
+    assert lab("runs", "--where", "loss<1").out == "No run is like that. All of them: lab runs --all\n"
+
+
+def test_a_cpu_is_no_gpu(lab, project):
+    run = make("smoke-20261201-0915-aaaa")
+    records.write_json(run.environment, {"device": {"type": "cpu", "name": "EPYC"}})
+    records.write_json(run.resource, {"status": "none"})
+
+    assert ids(lab("runs", "--where", "gpu=none", "--json")) == ["aaaa"]
+
+
+def test_until_the_worker_says_it_the_gpu_is_the_rented_one(lab, project):
+    run = make("smoke-20261201-0915-aaaa", status="created")
+    records.write_json(run.resource, {"status": "running", "gpu": "NVIDIA H200"})
+
+    assert ids(lab("runs", "--where", "gpu~h200", "--json")) == ["aaaa"]
+
+
+def test_a_dry_run_says_what_would_go_and_deletes_nothing(lab, four):
+    done = lab("runs", "rm", "smoke-20261201-0915", "--dry-run")
+
+    assert done.code == 0
+    assert done.out.startswith("would delete smoke-20261201-0915-aaaa: 4 files, ")
+    assert len(json.loads(lab("runs", "--json").out)) == 4
