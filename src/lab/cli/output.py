@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +82,29 @@ def print_json(value: object) -> None:
     """Print one JSON document: models, dataclasses, paths and dates included, NaN and infinity as strings."""
     from pydantic_core import to_json
 
-    sys.stdout.write(to_json(value, indent=2, inf_nan_mode="strings").decode() + "\n")
+    try:
+        text = to_json(value, indent=2, inf_nan_mode="strings").decode()
+    except ValueError:  # a name that is no text: JSON can only escape it
+        import json
+
+        text = json.dumps(_plain(value), indent=2)
+    sys.stdout.write(text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """The value in lists and tables that may hold such names; its dataclasses as tables."""
+    import json
+    from dataclasses import fields, is_dataclass
+
+    from pydantic_core import to_json
+
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value if isinstance(value, str) else json.loads(to_json(value, inf_nan_mode="strings"))
 
 
 def warn(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.compare.series import Evaluations, Steps
 from lab.errors import LabError
-from lab.runs import records
+from lab.runs import records, shapes
 from lab.runs.status import status
 
 if TYPE_CHECKING:
@@ -91,18 +91,27 @@ class RunFacts:
 
 @dataclass
 class _Reader:
+    run: RunDirectory
     unreadable: list[str] = field(default_factory=list)
 
-    def json(self, path: Path) -> Record:
+    def json(self, name: str) -> Record:
+        path: Path = getattr(self.run, name)
         try:
-            return records.read_json(path) or {}
+            return self.fitting(name, records.read_json(path) or {})
         except LabError:
             self.unreadable.append(path.name)
             return {}
 
-    def lines(self, path: Path) -> tuple[Record, ...]:
+    def fitting(self, name: str, record: Record) -> Record:
+        """Without values that nothing can be made of; each is named among what is unreadable."""
+        found, faults = shapes.fitting(name, record)
+        self.unreadable += [f"{getattr(self.run, name).name}: {key}" for key in faults]
+        return found
+
+    def lines(self, name: str) -> tuple[Record, ...]:
+        path: Path = getattr(self.run, name)
         try:
-            return tuple(records.read_lines(path))
+            return tuple(self.fitting(name, line) for line in records.read_lines(path))
         except OSError:
             self.unreadable.append(path.name)
             return ()
@@ -120,21 +129,21 @@ def read(run: RunDirectory) -> RunFacts:
     config = records.read_json(run.config)
     if config is None:
         raise LabError(f"{run.path} is not a run directory: it has no {run.config.name}.")
-    reader = _Reader()
-    lines = reader.lines(run.metrics)
+    reader = _Reader(run)
+    lines = reader.lines("metrics")
     return RunFacts(
         run=run,
-        config=config,
-        provenance=reader.json(run.provenance),
-        environment=reader.json(run.environment),
-        manifest=reader.json(run.data_manifest),
-        data_stats=reader.json(run.data_stats),
-        outcome=reader.json(run.outcome),
-        resource=reader.json(run.resource),
-        cost=reader.json(run.cost),
-        summary=reader.json(run.summary),
-        stages=reader.lines(run.stages),
-        artifacts=reader.lines(run.artifacts),
+        config=reader.fitting("config", config),
+        provenance=reader.json("provenance"),
+        environment=reader.json("environment"),
+        manifest=reader.json("data_manifest"),
+        data_stats=reader.json("data_stats"),
+        outcome=reader.json("outcome"),
+        resource=reader.json("resource"),
+        cost=reader.json("cost"),
+        summary=reader.json("summary"),
+        stages=reader.lines("stages"),
+        artifacts=reader.lines("artifacts"),
         steps=Steps.of(line for line in lines if line.get("kind") == "step"),
         evaluations=Evaluations.of(line for line in lines if line.get("kind") == "evaluation"),
         torn=reader.count(run.metrics) - len(lines),
