@@ -258,3 +258,21 @@ def test_changes_since_the_commit_are_kept_as_a_patch(settings, project, monkeyp
 
     assert "+# edited" in run.patch.read_text()
     assert records.read_json(run.provenance)["repository"]["tracked_changes"] == ["experiments/smoke.toml"]
+
+
+def test_a_machine_is_asked_for_what_the_parts_need_and_a_declared_version_stands(settings, small, write):
+    write("fused", 'extends = "corrected"\ndescription = "as declared"\n')
+
+    packages = planned(settings, "fused").job.needs.packages
+
+    assert packages[:2] == ("torch==2.14.1", "liger-kernel==0.8.4")
+    assert {"huggingface-hub", "pyarrow"} <= set(packages)
+    assert not [line for line in packages[2:] if line.startswith(("torch", "liger-kernel"))]
+
+
+def test_the_libraries_of_a_tracker_are_asked_for_only_where_it_runs(settings, small):
+    beside = planned(settings, "smoke", "trackers.wandb.where=worker").job.needs.packages
+    here = planned(settings, "smoke", "trackers.wandb.where=launch").job.needs.packages
+
+    assert "wandb" in beside
+    assert "wandb" not in here

@@ -31,7 +31,7 @@ def job_of(experiment: Experiment, plugins: Plugins, bundle_sha256: str, known: 
         needs=Needs(
             gpu=declared.gpu,
             image=declared.image,
-            packages=declared.packages,
+            packages=(*declared.packages, *_undeclared(experiment, plugins)),
             torch_index=declared.torch_index,
             disk_gb=declared.disk_gb,
             volume_gb=declared.volume_gb,
@@ -53,6 +53,18 @@ def _stages(experiment: Experiment) -> Iterator[Stage]:
     if experiment.data is not None:
         yield Stage(PREPARE, (PYTHON, "-m", "lab", "data", "prepare", "--run", RUN))
     yield Stage(TRAIN, (PYTHON, "-m", "lab.worker", RUN))
+
+
+def _undeclared(experiment: Experiment, plugins: Plugins) -> Iterator[str]:
+    """What the experiment's parts need and its environment does not name: a declared version stands."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    def name(line: str) -> str:
+        return canonicalize_name(Requirement(line).name)
+
+    declared = {name(line) for line in experiment.environment.packages}
+    return (line for line in plugins.requirements(experiment) if name(line) not in declared)
 
 
 def _forwarded(experiment: Experiment, plugins: Plugins, known: Mapping[str, str]) -> dict[str, list[str]]:

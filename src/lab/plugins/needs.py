@@ -1,4 +1,4 @@
-"""Which libraries of a part are missing on this machine; nothing is imported to find out."""
+"""Which libraries a part needs, here or on another machine; nothing is imported to find out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from lab.plugins.discovery import LAB
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from packaging.requirements import Requirement
+
     from lab.hookspecs import Part
     from lab.plugins.discovery import Plugin
 
 
 def missing(plugin: Plugin, part: Part) -> tuple[str, ...]:
     """The distributions that the part's extra would bring and that are not installed here."""
-    if part.extra is None:
-        return ()
-    return tuple(sorted({name for name in _wanted(owner(plugin, part), part.extra, set()) if not _installed(name)}))
+    return tuple(sorted({one.name for one in _of(plugin, part) if not _installed(one.name)}))
+
+
+def requirements(plugin: Plugin, part: Part) -> tuple[str, ...]:
+    """The requirement lines that the part's extra stands for, for a machine that lab is not installed on."""
+    return tuple(str(one) for one in _of(plugin, part))
 
 
 def command(plugin: Plugin, part: Part) -> str:
@@ -35,7 +40,11 @@ def owner(plugin: Plugin, part: Part) -> str:
     return plugin.distribution if part.extra in extras else LAB
 
 
-def _wanted(name: str, extra: str, seen: set[str]) -> Iterator[str]:
+def _of(plugin: Plugin, part: Part) -> list[Requirement]:
+    return [] if part.extra is None else list(_wanted(owner(plugin, part), part.extra, set()))
+
+
+def _wanted(name: str, extra: str, seen: set[str]) -> Iterator[Requirement]:
     """What `name[extra]` requires beside what `name` requires; an extra may name other extras of its own."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -49,7 +58,8 @@ def _wanted(name: str, extra: str, seen: set[str]) -> Iterator[str]:
         if marker is None or marker.evaluate({"extra": ""}) or not marker.evaluate({"extra": extra}):
             continue
         if canonicalize_name(requirement.name) != name:
-            yield requirement.name
+            requirement.marker = None
+            yield requirement
         for inner in requirement.extras if canonicalize_name(requirement.name) == name else ():
             yield from _wanted(name, inner, seen)
 

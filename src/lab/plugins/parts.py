@@ -104,6 +104,13 @@ class Plugins:
         names = {self.find(kind, choice.name)[0].name for kind, _, choice in checking.chosen(experiment)}
         return tuple(plugin for plugin in self.installed if plugin.name in names)
 
+    def requirements(self, experiment: Experiment) -> tuple[str, ...]:
+        """Requirement lines of the parts that work beside the worker, for a machine that gets lab as files."""
+        found = (
+            self.find(kind, choice.name) for kind, _, choice in checking.chosen(experiment) if _at_worker(kind, choice)
+        )
+        return tuple(dict.fromkeys(line for plugin, part in found for line in needs.requirements(plugin, part)))
+
     def _absent(self, wanted: str) -> list[str]:
         """Plugins that are installed but not loaded: one of them may be what the person looks for."""
         absent = [plugin for plugin in self.installed if plugin.state != "loaded"]
@@ -126,6 +133,10 @@ def load(settings: Settings) -> Plugins:
     for name in sorted(settings.blocked_plugins - known):
         logger.warning("LAB_BLOCKED_PLUGINS: no plugin is called '%s'. %s", name, did_you_mean(name, known))
     return plugins
+
+
+def _at_worker(kind: str, choice: PartChoice) -> bool:
+    return kind != "tracker" or choice.options.get("where") == "worker"
 
 
 def _imported(kind: str, plugin: Plugin, part: Part, target: str) -> Any:
