@@ -85,6 +85,8 @@ def read_settings() -> Settings:
     """The settings of this machine. Raises `UsageError` naming the variable that is wrong."""
     project = project_folder()
     file = project / ".env"
+    if file.is_symlink() and not os.path.exists(file):  # else every key in it would be missing without a word
+        raise UsageError(f"{file}: is a link that leads to no file", "Mend the link or delete it.")
     try:
         _warn_of_misspelt(file)
         return Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
