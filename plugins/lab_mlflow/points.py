@@ -22,6 +22,8 @@ STEP = {
     "seconds": "perf/step_seconds",
     "allocated_bytes": "memory/allocated_bytes",
     "reserved_bytes": "memory/reserved_bytes",
+    "process_bytes": "system/process_memory_bytes",
+    "processor_percent": "system/cpu_utilization_percentage",
 }
 EVALUATION = {"loss": "eval/loss", "seconds": "eval/seconds"}
 RATE = "perf/tokens_per_second"

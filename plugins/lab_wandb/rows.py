@@ -20,6 +20,8 @@ STEP = {
     "seconds": "perf/step_seconds",
     "allocated_bytes": "memory/allocated_bytes",
     "reserved_bytes": "memory/reserved_bytes",
+    "process_bytes": "system/process_memory_bytes",
+    "processor_percent": "system/cpu_utilization_percentage",
 }
 """Our names to W&B's; what stands before the slash is a panel of its own."""
 SILENT = {"kind", "step", "time", "warmup", "observed", "fed", "flops", "segments", "packs", "targets", "tokens"}

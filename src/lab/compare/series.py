@@ -18,7 +18,7 @@ KNOWN = frozenset(
     {
         *("kind", "step", "time", "loss", "gradient_norm", "learning_rate", "seconds", "targets", "targets_total"),
         *("tokens", "segments", "packs", "micro_batches", "flops", "fed", "warmup", "observed"),
-        *("allocated_bytes", "reserved_bytes"),
+        *("allocated_bytes", "reserved_bytes", "process_bytes", "processor_percent"),
     }
 )
 

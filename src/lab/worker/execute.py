@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from lab.runs import records
 from lab.training.optimizer import check_finite
+from lab.worker.load import Load
 from lab.worker.numbers import Numbers
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Execution:
         self._first = position.step
         self._saved = position.step
         self._pending: Pulled | None = None
+        self._load = Load()
 
     def run(self) -> str:
         """Execute until the last step, the end of the data or the wish to stop; return "" or why it ended early."""
@@ -193,6 +195,7 @@ class Execution:
             "observed": number in self.observers.observed_steps,
             "allocated_bytes": pulled.lap.allocated_bytes,
             "reserved_bytes": pulled.lap.reserved_bytes,
+            **self._load.read(),
         }
 
     def _evaluate_if_due(self, step: int) -> None:
