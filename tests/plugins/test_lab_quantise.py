@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -44,6 +45,9 @@ def test_quantise_runs_and_is_recorded_listed_and_reported_like_any_other(lab, p
     assert "The tensor in 8 bits" in page
     assert "relative_error" in page
     assert not list(project.rglob("*.part"))
+    shutil.copytree(run.path, run.path.with_name("quantise-20261201-0915-aaaa"))
+    compared = lab("compare", run.id, "quantise-20261201-0915-aaaa")
+    assert (compared.code, compared.err) == (0, "")
 
 
 def test_small_rows_and_rows_of_zeros_are_exact_where_they_can_be():
