@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lab_mlflow.points import Reader
-
 from lab.runs import records
+from lab_mlflow.points import Reader
 
 
 def test_what_the_process_takes_stands_with_the_system_metrics(tmp_path):
