@@ -54,4 +54,4 @@ def test_the_test_in_the_document_passes(smooth, check_loss):
     scope: dict[str, object] = {}
     exec(BLOCKS["tests/test_smooth.py"], scope)
 
-    scope["test_without_smoothing_it_is_plain_cross_entropy"](check_loss)
+    scope["test_it_is_a_sum_over_targets_with_its_gradients"](check_loss)

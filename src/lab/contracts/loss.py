@@ -12,7 +12,11 @@ IGNORED = -100
 
 
 class Loss(Protocol):
-    """Shapes: T tokens, d model width, V vocabulary."""
+    """Shapes: T tokens, d model width, V vocabulary.
+
+    A loss that computes something else than cross-entropy on purpose brings a method `reference` of the same shape, its
+    plain form: the kernel checks and the conformance kit then hold it against that.
+    """
 
     def __call__(self, hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
         """Return the FP32 scalar sum over targets that are not -100: hidden (T, d), head (V, d), targets (T,) int64.

@@ -130,7 +130,7 @@ def loss_equals_plain_math(subject: Subject) -> Iterator[Finding]:
         targets[::9] = IGNORED
         with computing(subject.precision, subject.device):
             candidate = _scored(subject.loss, hidden, head, targets)
-        reference = _scored(_plain_loss, hidden, head, targets)
+        reference = _scored(getattr(subject.loss, "reference", _plain_loss), hidden, head, targets)
         size = f"{tokens} x {width} x {vocabulary}"
         if candidate[0].dtype != torch.float32:
             yield Finding(f"loss {size}", reason=f"the sum is {candidate[0].dtype}, not FP32")
