@@ -45,7 +45,7 @@ def test_a_run_in_the_working_directory_is_found_by_its_name(settings, monkeypat
 
 def test_a_prefix_of_several_runs_lists_them_and_names_the_latest(settings):
     with pytest.raises(UsageError, match="names 2 runs") as caught:
-        find("smoke", settings)
+        find("smok", settings)
 
     assert A in caught.value.what
     assert B in caught.value.do
@@ -80,3 +80,13 @@ def test_whatever_is_typed_is_a_run_or_a_usage_error(settings, reference):
         return
 
     assert found.config.is_file()
+
+
+def test_an_experiments_name_is_its_newest_run_whatever_else_begins_with_it(project):
+    settings = read_settings()
+    for name in ("smoke-20261201-0900-aaaa", "smoke-20261201-0915-bbbb", "smoke-larger-20261201-0930-cccc"):
+        (settings.runs_folder / name).mkdir(parents=True)
+        (settings.runs_folder / name / "config.json").write_text("{}")
+
+    assert find("smoke", settings).id == "smoke-20261201-0915-bbbb"
+    assert find("smoke-larger", settings).id == "smoke-larger-20261201-0930-cccc"

@@ -1,4 +1,4 @@
-"""From what a person types to a run directory: an id, a unique prefix, `latest`, a machine's id, or a path."""
+"""From what a person types to a run directory: an id, its start, `latest`, an experiment, a machine's id, a path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError, did_you_mean
 from lab.runs import records
-from lab.runs.directory import CONFIG, RunDirectory, every
+from lab.runs.directory import CONFIG, NAME, RunDirectory, every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,9 @@ _SHOWN = 5
 def find(reference: str, settings: Settings) -> RunDirectory:
     """The one run that `reference` names. Raises `UsageError` when there is none or more than one."""
     if not reference or "\0" in reference:
-        raise UsageError("A run is named by its id, the start of it, 'latest', its machine's id, or its path.")
+        raise UsageError(
+            "A run is named by its id, its start, 'latest', its experiment, its machine's id, or its path."
+        )
     if os.sep in reference or reference in (os.curdir, os.pardir):
         return _at(Path(os.path.expanduser(reference)).absolute())
     runs = every(settings.runs_folder)
@@ -30,8 +32,7 @@ def find(reference: str, settings: Settings) -> RunDirectory:
         raise UsageError(f"There is no run in {settings.runs_folder}.", "Make one with: lab run NAME")
     if reference == LATEST:
         return runs[-1]
-    named = [run for run in runs if run.id == reference] or [run for run in runs if run.id.startswith(reference)]
-    named = named or [run for run in runs if _is_on(run, reference)]
+    named = _named(reference, runs)
     if len(named) == 1:
         return named[0]
     if named:
@@ -39,6 +40,21 @@ def find(reference: str, settings: Settings) -> RunDirectory:
     if os.path.isfile(os.path.join(reference, CONFIG)):  # which no strange name can make fail
         return _at(Path(reference).absolute())
     raise UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
+
+
+def _named(reference: str, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+    """The runs that a name can mean, by the first rule that finds any: id, experiment, start of the id, machine."""
+    return (
+        [run for run in runs if run.id == reference]
+        or _newest_of(reference, runs)
+        or [run for run in runs if run.id.startswith(reference)]
+        or [run for run in runs if _is_on(run, reference)]
+    )
+
+
+def _newest_of(experiment: str, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+    """The newest run of the experiment of exactly this name, whatever else begins with it."""
+    return [run for run in runs if (parts := NAME.match(run.id)) and parts["experiment"] == experiment][-1:]
 
 
 def _at(path: Path) -> RunDirectory:
