@@ -179,6 +179,29 @@ def test_a_run_at_work_is_not_deleted(lab, run):
     assert run.config.is_file()
 
 
+def test_a_run_that_is_just_being_started_is_not_deleted(lab, run):
+    records.write_json(run.outcome, {"status": "created", "attempt": 1})
+
+    done = lab("runs", "rm", run.id, "--yes")
+
+    assert (done.code, "being started" in done.err) == (2, True)
+    assert run.config.is_file()
+
+
+def test_a_linked_run_is_not_deleted(lab, run, tmp_path):
+    run.path.rename(tmp_path / "elsewhere")
+    run.path.symlink_to(tmp_path / "elsewhere")
+
+    done = lab("runs", "rm", run.id, "--yes")
+
+    assert (done.code, "is a link" in done.err) == (2, True)
+    assert run.path.is_symlink()
+
+
+def test_a_tracker_without_a_name_is_a_usage_error(lab, run):
+    assert lab("runs", "track", run.id, "--to", "").code == 2
+
+
 def test_when_one_of_several_cannot_be_found_none_is_deleted(lab, run):
     assert lab("runs", "rm", run.id, "nothing", "--yes").code == 2
     assert every(read_settings().runs_folder) == [run]

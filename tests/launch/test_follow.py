@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -217,3 +218,13 @@ def test_a_later_attempt_says_so_and_starts_its_own_time(run):
 
     assert (second["attempt"], second["status"]) == (2, "completed")
     assert second["started"] > first["started"]
+
+
+def test_a_run_directory_that_disappears_ends_the_watch_and_asks_the_job_to_stop(run):
+    backend = ScriptedBackend((RUNNING, lambda run: shutil.rmtree(run.path)), (RUNNING, None))
+    job = Job(run.id, (Stage("train", ("x",)),), "sha")
+
+    with pytest.raises(LabError, match="has disappeared"):
+        follow.execute(run, job, backend, RecordingView(), NoTrackers())
+
+    assert backend.calls == ["submit", "stop"]

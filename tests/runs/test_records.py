@@ -192,3 +192,12 @@ def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path):
     sweep(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "a.json"]
+
+
+def test_a_named_pipe_in_place_of_a_record_is_named_and_not_waited_for(tmp_path):
+    pipe = tmp_path / "summary.json"
+    os.mkfifo(pipe)
+
+    with pytest.raises(LabError, match="is not a regular file"):
+        records.read_json(pipe)
+    assert records.last_lines(pipe) == []

@@ -66,6 +66,17 @@ def test_a_broken_checkpoint_is_named(tmp_path, content):
         checkpoint.load(path)
 
 
+def test_a_flipped_byte_is_refused_by_the_name_of_its_record(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoint.save(path, {"model": {"weight": torch.full((1000,), 1.5)}})
+    content = bytearray(path.read_bytes())
+    content[content.index(torch.full((4,), 1.5).numpy().tobytes()) + 1000] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(LabError, match=r"is damaged: .*data/0"):
+        checkpoint.load(path)
+
+
 def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
     torch.save({"path": Path("x")}, tmp_path / "checkpoint.pt")
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from pathlib import Path
+from typing import TextIO
 
 from lab.errors import LabError
 
 
 def survive_any_encoding() -> None:
     """Let a terminal that cannot show a character show a stand-in instead of failing the command."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -28,6 +32,11 @@ def show_warnings() -> None:
 
     ours = logging.getLogger("lab")
     ours.handlers = [handler for handler in ours.handlers if type(handler).__name__ != Shown.__name__] + [Shown()]
+
+
+def _nowhere() -> TextIO:
+    """Stands for a stream that the shell closed, as `>&-` does, until the process ends."""
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def explain(error: Exception) -> int:

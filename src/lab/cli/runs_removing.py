@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import typer
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
 
 
+STARTING_SECONDS = 60.0
+"""A run that was created and did not start within this was left behind by a kill."""
+
+
 def remove(runs: Sequence[RunDirectory], *, yes: bool, dry_run: bool = False) -> None:
     """Delete the runs after a question, or only say what would go."""
     for run in runs:
-        if status(run).word == "running":
-            raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
+        _require_at_rest(run)
     if dry_run:
         for run in {run.path: run for run in runs}.values():
             files = [path for path in run.path.rglob("*") if path.is_symlink() or path.is_file()]
@@ -40,6 +44,17 @@ def remove(runs: Sequence[RunDirectory], *, yes: bool, dry_run: bool = False) ->
     for run in {run.path: run for run in runs}.values():
         _delete(run)
         output(plain(f"deleted {run.id}"))
+
+
+def _require_at_rest(run: RunDirectory) -> None:
+    """Raise `UsageError` for a run whose files somebody uses, and for what is no directory of its own."""
+    if run.path.is_symlink():
+        raise UsageError(f"{run.path} is a link, not a run's own directory.", "Remove the link itself: rm")
+    word = status(run).word
+    if word == "running":
+        raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
+    if word == "created" and time.time() - run.config.stat().st_mtime < STARTING_SECONDS:
+        raise UsageError(f"{run.id} is just being started.", "Try again in a minute.")
 
 
 def _delete(run: RunDirectory) -> None:

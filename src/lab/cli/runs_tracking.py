@@ -29,6 +29,8 @@ def track_all(
     run: RunDirectory, names: Sequence[str], plugins: Plugins, settings: Settings, *, live: bool, as_json: bool
 ) -> None:
     """Bring each tracker up to date, and with `live` keep it so until the run has ended."""
+    for name in names:
+        plugins.find("tracker", name)  # an unknown or empty name is told as one
     if live:
         os.nice(track.QUIET_NICENESS)
     known = variables.variables(settings)
@@ -37,10 +39,11 @@ def track_all(
     for name in names:
         with contextlib.redirect_stdout(sys.stderr):  # trackers like to talk; the link is the result
             link = _synced(plugins.build("tracker", track.choice(experiment, name), f"trackers.{name}"), run, live=live)
+        note = (records.read_json(run.tracker_link(name)) or {}).get("note")
         if as_json:
-            print_json({"tracker": name, "link": link})
+            print_json({"tracker": name, "link": link} | ({"note": note} if note else {}))
         else:
-            output(plain(f"{name}: {link or 'up to date'}"))
+            output(plain(f"{name}: {link or note or 'up to date'}"))
 
 
 def _synced(tracker: Tracker, run: RunDirectory, *, live: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -143,6 +144,13 @@ def _watch(
     stages, metrics = StageLines(run, attempt), Tail(run.metrics)
     heard = 0
     while True:
+        if not run.path.is_dir():
+            with contextlib.suppress(LabError):
+                backend.stop(receipt)
+            raise LabError(
+                f"{run.path} has disappeared while the run was at work; its job was asked to stop.",
+                "Nothing can be recorded any more. For a rented machine: lab rentals",
+            )
         state = backend.state(receipt)  # asked before reading: what it wrote until then is read below
         if heard < len(stops.numbers) and state.phase in ("waiting", "running"):
             heard = _pass_on(heard, receipt, backend, view)

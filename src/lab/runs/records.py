@@ -12,8 +12,9 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lab.errors import LabError
 
@@ -68,7 +69,8 @@ def read_json(path: Path) -> Record | None:
     Raises `LabError` naming the file when it is not a JSON object.
     """
     try:
-        record = json.loads(path.read_bytes())
+        with _opened(path) as file:
+            record = json.loads(file.read())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -76,6 +78,15 @@ def read_json(path: Path) -> Record | None:
     if not isinstance(record, dict):
         raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
     return {key: _meant(value) for key, value in record.items()}
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open without waiting: a named pipe in one run directory must not hang whoever lists all runs."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return file
 
 
 def append_line(path: Path, record: Mapping[str, object]) -> None:
@@ -102,7 +113,7 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
 def read_lines(path: Path) -> Iterator[Record]:
     """Yield the whole lines there are: neither a torn end (a write in progress) nor what a kill tore before."""
     try:
-        file = path.open("rb")
+        file = _opened(path)
     except FileNotFoundError:
         return
     with file:
@@ -115,7 +126,7 @@ def read_lines(path: Path) -> Iterator[Record]:
 def last_lines(path: Path, size: int = 16_384) -> list[Record]:
     """The whole lines in the last `size` bytes of the file, oldest first; none where there is no such file."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return [record for raw in file if (record := _line(raw)) is not None]
     except OSError:
@@ -132,7 +143,7 @@ class Tail:
     def new(self) -> list[Record]:
         """The whole lines added since the last call; from the start when the file was made anew."""
         try:
-            with self._path.open("rb") as file:
+            with _opened(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
                     self._offset = 0
                 file.seek(self._offset)
@@ -148,7 +159,7 @@ def torn_lines(path: Path) -> int:
     """How many lines of the file are not whole records, a torn end included."""
     if not path.is_file():
         return 0
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return sum(1 for raw in file if _line(raw) is None)
 
 

@@ -128,7 +128,7 @@ def attempt_lines(run: RunDirectory) -> list[Record]:
 def is_held(path: Path) -> bool:
     """Whether a process holds the lock on `path`: a stage runner does as long as it lives, however it dies."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
