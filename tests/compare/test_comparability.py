@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ from sample_runs import CODE, CPU, H100, Sample, edit, write
 
 from lab.compare import facts
 from lab.compare.comparison import Comparison, compare
+from lab.compare.differences import between
 from lab.compare.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -240,3 +242,28 @@ def test_another_version_of_a_plugin_from_elsewhere_is_a_difference_of_code(runs
 
     assert failed(result) == ["code"]
     assert result.pairs[0].failed[0].note == "plugin acme"
+
+
+def test_what_a_part_chosen_anew_brings_is_declared_with_it(tmp_path):
+    plain = facts.read(write(tmp_path))
+    other = write(tmp_path, id=OTHER, overrides=("loss=liger",))
+    config = json.loads(other.config.read_text())
+    config["experiment"]["loss"] = {"name": "liger", "rows": 4096}
+    other.config.write_text(json.dumps(config))
+
+    found = {one.key: one.declared for one in between(plain, facts.read(other))}
+
+    assert found["loss.name"] is True
+    assert found["loss.rows"] is True
+
+
+def test_an_option_changed_beside_the_same_part_is_not_declared(tmp_path):
+    plain = facts.read(write(tmp_path))
+    other = write(tmp_path, id=OTHER)
+    config = json.loads(other.config.read_text())
+    config["experiment"]["loss"]["rows"] = 4096
+    other.config.write_text(json.dumps(config))
+
+    found = {one.key: one.declared for one in between(plain, facts.read(other))}
+
+    assert found["loss.rows"] is False

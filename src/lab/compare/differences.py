@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lab.compare.facts import flattened
@@ -50,7 +50,10 @@ class Difference:
 
 def between(a: RunFacts, b: RunFacts) -> tuple[Difference, ...]:
     """Everything that differs: what is declared first, then the rest in the fixed order of kinds."""
-    found = [*in_experiments(a, b), *_in_data(a, b), *_in_code(a, b), *_in_surroundings(a, b)]
+    asked = in_experiments(a, b)
+    declared = {one.key for one in asked if one.declared}
+    rest = [*_in_data(a, b), *_in_code(a, b), *_in_surroundings(a, b)]
+    found = [*asked, *(replace(one, declared=_follows(one, declared)) for one in rest)]
     return tuple(sorted(found, key=lambda one: (not one.declared, KINDS.index(one.kind))))
 
 
@@ -61,11 +64,25 @@ def in_experiments(a: RunFacts, b: RunFacts) -> list[Difference]:
     """
     before_a, before_b = _rolled_back(a), _rolled_back(b)
     keys = [key for key in dict.fromkeys([*a.flat, *b.flat]) if key.split(".")[0] in COMPUTING_KEYS]
+    differing = [key for key in keys if a.flat.get(key) != b.flat.get(key)]
+    declared = {key for key in differing if before_a.get(key) == before_b.get(key)}
     return [
-        Difference(_kind(key), key, a.flat.get(key), b.flat.get(key), before_a.get(key) == before_b.get(key))
-        for key in keys
-        if a.flat.get(key) != b.flat.get(key)
+        Difference(_kind(key), key, a.flat.get(key), b.flat.get(key), key in declared or _brought(key, declared))
+        for key in differing
     ]
+
+
+def _follows(one: Difference, declared: Collection[str]) -> bool:
+    """Whether a part that was chosen anew is why: its kernel, and its plugin where only one run uses it."""
+    if one.key.startswith("kernels."):
+        return f"{one.key.removeprefix('kernels.')}.name" in declared
+    alone = one.key.startswith("plugin ") and None in (one.a, one.b)
+    return alone and any(key.endswith(".name") for key in declared)
+
+
+def _brought(key: str, declared: Collection[str]) -> bool:
+    """Whether a part that was chosen anew brings this option with it: its defaults are nobody's undeclared change."""
+    return f"{key.rpartition('.')[0]}.name" in declared
 
 
 def differing_files(a: RunFacts, b: RunFacts) -> dict[str, tuple[str | None, str | None]]:
