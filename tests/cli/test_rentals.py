@@ -229,3 +229,12 @@ def test_what_a_run_cost_is_shown_with_its_phases_and_per_million_tokens(world):
     assert "boot $0.03" in shown
     assert "per million tokens" in shown
     assert "pod1" in shown
+
+
+def test_a_cloud_that_nobody_can_ask_is_not_said_to_hold_nothing(project, monkeypatch):
+    monkeypatch.delenv("RUNPOD_API_KEY", raising=False)
+
+    result = lab()
+
+    assert result.exit_code == 0
+    assert "no cloud was asked" in result.stdout

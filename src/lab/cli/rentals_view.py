@@ -32,7 +32,8 @@ def show_list(surveys: Sequence[Survey], *, as_json: bool) -> None:
         print_json({"complete": all(survey.complete for survey in surveys), "rentals": rows})
         return
     if not rows:
-        output(plain("No rented machine."))
+        asked = "No rented machine." if surveys else "Nothing was ever rented from here, and no cloud was asked."
+        output(plain(asked))
         return
     numbers = ("$/H", "COST", "AGE")
     listing = table("MACHINE", "STATE", "RUN", "GPU", *numbers, "", right=numbers, whole=("MACHINE", "STATE", "RUN"))
