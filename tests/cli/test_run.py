@@ -185,7 +185,7 @@ def test_a_runs_folder_that_cannot_be_made_is_exit_1_and_named(lab, project, mon
 
 
 def test_a_report_that_cannot_be_made_costs_nothing_but_a_warning(lab, project, monkeypatch):
-    def broken(run):
+    def broken(run, store):
         raise ValueError("no template")
 
     monkeypatch.setattr("lab.report.page.write", broken)
