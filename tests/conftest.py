@@ -8,15 +8,15 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from installed import FOREIGN, write_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).parent.parent
-FOREIGN = ("LAB_", "WANDB_", "MLFLOW_", "RUNPOD_", "HF_")
 
 
 @pytest.fixture
@@ -63,43 +63,16 @@ def lab(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
     """Install a one-module plugin for one test: `install_plugin("acme", code)` gives the entry point `acme`.
 
-    Keywords: `module` (default lab_<name>), `distribution`, `version`, `requires` (requirement lines),
-    `commands` (entry points of lab.commands: name to "module:attribute"), `files` (more files, by relative path).
-    Returns the folder that stands for its site-packages.
+    Takes the keywords of `installed.write_plugin`. Returns the folder that stands for its site-packages.
     """
     before = set(sys.modules)
 
-    def install(
-        name: str,
-        code: str,
-        *,
-        module: str | None = None,
-        distribution: str | None = None,
-        version: str = "1.0",
-        requires: tuple[str, ...] = (),
-        commands: dict[str, str] | None = None,
-        files: dict[str, str] | None = None,
-    ) -> Path:
-        module = module or "lab_" + name.replace("-", "_")
-        distribution = distribution or f"lab-{name}"
-        site = tmp_path / "site" / distribution
-        info = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
-        info.mkdir(parents=True, exist_ok=True)
-        sources = {f"{module}.py": code, **(files or {})}
-        for path, text in sources.items():
-            (site / path).parent.mkdir(parents=True, exist_ok=True)
-            (site / path).write_text(text, encoding="utf-8")
-        lines = [f"Requires-Dist: {line}\n" for line in requires]
-        head = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
-        (info / "METADATA").write_text(head + "".join(lines), encoding="utf-8")
-        entries = f"[lab]\n{name} = {module}\n"
-        if commands:
-            entries += "[lab.commands]\n" + "".join(f"{key} = {value}\n" for key, value in commands.items())
-        (info / "entry_points.txt").write_text(entries, encoding="utf-8")
-        (info / "RECORD").write_text("".join(f"{path},,\n" for path in sources), encoding="utf-8")
-        monkeypatch.syspath_prepend(site)
+    def install(name: str, code: str, **keywords: Any) -> Path:
+        folder = tmp_path / "site" / (keywords.get("distribution") or f"lab-{name}")
+        write_plugin(folder, name, code, **keywords)
+        monkeypatch.syspath_prepend(folder)
         importlib.invalidate_caches()
-        return site
+        return folder
 
     yield install
 
