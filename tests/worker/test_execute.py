@@ -149,6 +149,45 @@ def test_evaluating_saving_and_observing_are_outside_the_clock(world):
     assert world.time.now == 100.0 + 4 * 1.0 + 3 * 50.0 + 2 * 30.0 + 4 * 7.0
 
 
+class Publishing(FakeLoop):
+    """Takes a minute to write what it leaves for the report."""
+
+    def steps(self):
+        try:
+            yield from super().steps()
+        finally:
+            self.heard.append("leave")
+            self.time.take(60.0)
+
+
+def test_what_a_loop_leaves_when_it_is_closed_is_written_after_everything_and_outside_the_clock(world):
+    schedule = Schedule(2, evaluate_every=2, save_every=2)
+
+    world.execute(Publishing(world.time, [1.0] * 9, heard=world.heard), schedule)
+
+    assert world.heard == ["pull 1", "pull 2", "evaluate", "save 2", "leave"]
+    assert [line["seconds"] for line in world.lines()] == [1.0, 1.0]
+
+
+def test_a_loop_is_closed_when_the_run_fails_too_and_the_failure_is_what_is_told(world):
+    loop = Publishing(world.time, [1.0] * 9, losses={2: math.nan}, heard=world.heard)
+
+    with pytest.raises(LabError, match="step 2: the loss is") as raised:
+        world.execute(loop, Schedule(9))
+
+    # Step 2 is read while step 3 is under way; the generator is closed by the worker, not by the collector of garbage.
+    assert world.heard == ["pull 1", "pull 2", "pull 3", "leave"]
+    assert raised.value.__context__ is None
+
+
+def test_a_loop_whose_steps_cannot_be_closed_still_runs(world):
+    class Listed(FakeLoop):
+        def steps(self):
+            return iter([Step(torch.tensor(1.0), 1)])
+
+    assert world.execute(Listed(world.time, []), Schedule(1)) == ""
+
+
 def test_a_step_is_read_once_the_next_is_under_way_and_at_once_before_what_is_due(world):
     observers = Observers([("ear", Hearing(world.heard, world.time))])
     schedule = Schedule(5, evaluate_every=3, evaluate_before=True, save_every=3)

@@ -85,7 +85,11 @@ class Loop(Protocol):
     context: LoopContext
 
     def steps(self) -> Iterator[Step]:
-        """Yield one `Step` per optimizer update, from the loaded position on, without end or until data ends."""
+        """Yield one `Step` per optimizer update, from the loaded position on, without end or until data ends.
+
+        The worker closes the generator after the last step, also when the run fails. What the loop leaves for the
+        report is written then, in a `finally` around the steps: outside the clock, and once.
+        """
         ...
 
     def evaluate(self) -> Evaluation | None:

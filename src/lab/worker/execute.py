@@ -5,7 +5,8 @@
     read step n - 1 and write its line            while the device may still compute step n
     evaluate, save                                if due after step n; then n itself is read first
 
-A step is also read at once when it or the next one is observed, and at the end.
+A step is also read at once when it or the next one is observed, and at the end. Then, however it ended, the generator
+of steps is closed: in its `finally` a loop writes what it leaves for the report, outside the clock.
 """
 
 from __future__ import annotations
@@ -116,6 +117,13 @@ class Execution:
         if self._first == 0:
             self._evaluate_if_due(0)
         steps = self.loop.steps()
+        try:
+            return self._execute(steps)
+        finally:
+            _close(steps)
+
+    def _execute(self, steps: Iterator[Step]) -> str:
+        """Pull until something ends it, and leave nothing pending."""
         ending = ""
         for number in range(self._first + 1, self.schedule.steps + 1):
             if self.stop.asked:
@@ -228,3 +236,10 @@ class Execution:
         self.clock.synchronise()
         self.save(self.position)
         self._saved = self.position.step
+
+
+def _close(steps: Iterator[Step]) -> None:
+    """End a generator where it stands; an iterator of another kind has nothing to end."""
+    close = getattr(steps, "close", None)
+    if close is not None:
+        close()
