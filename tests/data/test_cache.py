@@ -76,6 +76,18 @@ def test_a_split_counts_documents_tokens_and_pairs(tmp_path):
     assert train["largest_token"] == 70_000
 
 
+@pytest.mark.parametrize("name", ["validation.tokens", "validation.index"])
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_file_that_goes_while_a_run_is_at_work_is_an_error_that_names_it(tmp_path, name, left):
+    cache = TokenCache.open(build(tmp_path / "tokens" / "id"))
+    (cache.folder / name).unlink()
+    if left is not None:
+        (cache.folder / name).write_bytes(left)
+
+    with pytest.raises(LabError, match=name):
+        cache.split("validation")
+
+
 @pytest.mark.parametrize(
     "name", ["train.tokens", "train.index", "validation.tokens", "validation.index", "token-bytes"]
 )

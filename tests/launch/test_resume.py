@@ -158,6 +158,36 @@ def test_beginning_puts_the_attempt_before_aside(run):
     assert len(list(records.read_lines(run.metrics))) == 1  # the worker knows where its checkpoint stands
 
 
+def test_of_two_that_resume_at_once_one_is_told(run):
+    resumed = pytest.raises(UsageError, match="is being resumed by another command")
+    with resume.claim(run), resumed, resume.claim(run):
+        pass
+
+    with resume.claim(run):
+        resume.begin(prepare(run))
+    assert status(run).attempt == 2
+
+
+def test_a_run_that_went_on_since_it_was_looked_at_is_left_alone(run):
+    ready = prepare(run)
+    recording.set_outcome(run, "completed", 2)
+
+    with pytest.raises(UsageError, match="went on meanwhile"):
+        resume.begin(ready)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"torn"])
+def test_a_damaged_bundle_costs_no_attempt(run, content):
+    run.bundle.unlink()
+    if content is not None:
+        run.bundle.write_bytes(content)
+
+    with pytest.raises(LabError, match=r"bundle\.tar\.gz: (is damaged|cannot be read)"):
+        prepare(run)
+
+    assert status(run).attempt == 1
+
+
 def test_without_a_checkpoint_it_starts_over_and_keeps_what_was(run):
     run.checkpoint.unlink()
     records.append_line(run.metrics, {"kind": "step", "step": 1})

@@ -45,6 +45,15 @@ def test_what_the_lines_do_not_tell_is_unknown_and_said_so(run):
     assert summary["fingerprints"]["weights_final"] is None
 
 
+def test_the_time_between_two_attempts_does_not_count_as_elapsed(run):
+    for start in (98.0, 1000.0):
+        records.append_line(run.stages, {"stage": "prepare", "event": "started", "unix": start - 5})
+        records.append_line(run.stages, {"stage": "train", "event": "started", "unix": start})
+    records.append_line(run.metrics, {"kind": "step", "step": 6, "time": 1003.0})
+
+    assert rebuilt(run, "lost")["elapsed_seconds"] == (106.0 - 98.0) + (1003.0 - 1000.0)
+
+
 def test_losses_and_fingerprints_are_those_of_the_last_whole_lines(run):
     with run.metrics.open("ab") as file:
         file.write(b'{"kind": "step", "step": 6')

@@ -159,6 +159,16 @@ def test_three_steps_resumed_for_three_more_are_the_bits_of_six(here, tmp_path):
     assert ends[0] == ends[1]
 
 
+def test_a_wish_to_stop_during_the_last_step_comes_too_late(here):
+    run = tiny_run(here)
+
+    code = run_until(run, 6)
+
+    found = records.read_json(run.summary)
+    assert (code, found["status"], found["steps"]) == (0, "completed", 6)
+    assert [step for step, _, _ in evaluations(run)] == [2, 4, 6]
+
+
 def test_resumed_after_every_single_step_it_is_still_the_same(here, tmp_path):
     """Two passes over the data: two attempts within one epoch, one exactly at its end."""
     small = tiny_experiment(batch={"tokens": 512, "micro_batches": 2, "buffer": 8})

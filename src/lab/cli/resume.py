@@ -33,9 +33,10 @@ def resume(
     trackers = track.wanted(resumption.experiment, plugins, warn)
     directory, experiment = resumption.run, resumption.experiment
     view = run_view.view(directory, run_flow.planned_steps(experiment), quiet=quiet or as_json)
-    resume.begin(resumption)
     known = variables.variables(settings)
-    view.notice(resume.described(resumption))
     job, backend, store = resumption.job, resumption.backend, settings.store_folder
-    code = run_flow.follow(directory, job, backend, view, trackers, known, store, quiet=quiet, as_json=as_json)
+    with resume.claim(directory):
+        resume.begin(resumption)
+        view.notice(resume.described(resumption))
+        code = run_flow.follow(directory, job, backend, view, trackers, known, store, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)

@@ -178,4 +178,8 @@ def _canonical(value: Mapping[str, object]) -> bytes:
 
 
 def _mapped(path: Path, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    return np.asarray(np.memmap(path, dtype=kind, mode="r"))
+    try:
+        return np.asarray(np.memmap(path, dtype=kind, mode="r"))
+    except (OSError, ValueError) as error:  # also while a run is at work: every evaluation maps its split anew
+        how = "has gone" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+        raise corrupt(path, how) from error

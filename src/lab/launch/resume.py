@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -78,6 +82,7 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     bundle_sha256 = provenance.get("bundle_sha256")
     if not isinstance(bundle_sha256, str):
         raise LabError(f"{run.provenance}: does not say which bundle ran.", "Start anew with: lab run")
+    _require_code(run, bundle_sha256)
     job = job_of(experiment, plugins, bundle_sha256, known)
     export(job.forwarded, known)
     return Resumption(
@@ -91,9 +96,29 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     )
 
 
+@contextmanager
+def claim(run: RunDirectory) -> Iterator[None]:
+    """Keep other commands from resuming the run: its folder is locked, however this process ends."""
+    handle = os.open(run.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            look = f"Look at it with: lab runs show {run.id}"
+            raise UsageError(f"{run.id} is being resumed by another command.", look) from error
+        yield
+    finally:
+        os.close(handle)
+
+
 def begin(resumption: Resumption) -> None:
-    """Put the figures of the previous attempt aside and open the next one; without a checkpoint it starts over."""
+    """Put the figures of the previous attempt aside and open the next one; without a checkpoint it starts over.
+
+    For whoever holds the run's `claim`. Raises `UsageError` when the run went on since it was looked at.
+    """
     run, before, previous = resumption.run, resumption.before, resumption.before.attempt
+    if status(run) != before:
+        raise UsageError(f"{run.id} went on meanwhile, by another command.", f"Look at it with: lab runs show {run.id}")
     run.attempts.mkdir(exist_ok=True)
     if not before.recorded:  # whoever should have written how it ended was killed
         phase: JobPhase = "lost" if before.word == "lost" else "finished"
@@ -130,6 +155,16 @@ def _read(path: Path) -> Record:
     if record is None:
         raise LabError(f"{path} is missing: without it nobody knows what to go on with.", "Start anew with: lab run")
     return record
+
+
+def _require_code(run: RunDirectory, sha256: str) -> None:
+    """Raise `LabError` when the bundle kept in the run is not the one that ran: found before it costs an attempt."""
+    try:
+        actual = hashlib.sha256(run.bundle.read_bytes()).hexdigest()
+    except OSError as error:
+        raise LabError(f"{run.bundle}: cannot be read: {error.strerror}", "Start anew with: lab run") from error
+    if actual != sha256:
+        raise LabError(f"{run.bundle}: is damaged: it is not the code that ran.", "Start anew with: lab run")
 
 
 def _current(config: Record, settings: Settings, plugins: Plugins) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from lab.runs.directory import RunDirectory
     from lab.runs.records import Record
+
+_TRAINING = ("started", "train")
+"""The stage runner's line with which an attempt begins to train."""
 
 
 def read(run: RunDirectory) -> Record | None:
@@ -66,7 +70,7 @@ def summarise(
             "fed": last.get("fed"),
             "evaluation_inputs": evaluations[-1].get("inputs") if evaluations else None,
         },
-        "elapsed_seconds": _elapsed(lines) if elapsed_seconds is None else elapsed_seconds,
+        "elapsed_seconds": _elapsed(run, lines) if elapsed_seconds is None else elapsed_seconds,
         "rebuilt": False,
     }
 
@@ -152,6 +156,15 @@ def _rate(lines: Sequence[Record]) -> float | None:
     return _sum(lines, "targets") / seconds if seconds > 0 else None
 
 
-def _elapsed(lines: Sequence[Record]) -> float | None:
+def _elapsed(run: RunDirectory, lines: Sequence[Record]) -> float | None:
+    """From the start of each attempt to the last line of it that still counts; the time between attempts is left out.
+
+    As the worker has it, who takes the time until a checkpoint from there and goes on counting.
+    """
     times = _numbers(lines, "time")
-    return times[-1] - times[0] if times else None
+    if not times:
+        return None
+    trained = [line for line in records.read_lines(run.stages) if (line.get("event"), line.get("stage")) == _TRAINING]
+    starts = _numbers(trained, "unix") or times[:1]
+    attempts = zip(starts, [*starts[1:], math.inf], strict=True)
+    return sum(max((time for time in times if start <= time < end), default=start) - start for start, end in attempts)

@@ -58,9 +58,11 @@ class Attempt:
         status, reason = "failed", ""
         try:
             self.observers.run_started(self.loop.context)
-            reason = self._execution().run()
-            status = "stopped" if self.stop.asked else "completed"
-            return self.stop.exit_code if self.stop.asked else 0
+            execution = self._execution()
+            reason = execution.run()
+            stopped = self.stop.asked and not execution.complete
+            status = "stopped" if stopped else "completed"
+            return self.stop.exit_code if stopped else 0
         except BaseException as error:
             reason = error.what if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
             raise

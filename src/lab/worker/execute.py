@@ -112,6 +112,11 @@ class Execution:
         self._pending: Pulled | None = None
         self._load = Load()
 
+    @property
+    def complete(self) -> bool:
+        """Whether the last step is done: a wish to stop that comes during it changes nothing."""
+        return self.position.step >= self.schedule.steps
+
     def run(self) -> str:
         """Execute until the last step, the end of the data or the wish to stop; return "" or why it ended early."""
         if self._first == 0:

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def preflight(run: RunDirectory) -> int:
-    """Make every check, say each figure, and raise `LabError` naming those that failed."""
+    """Make every check, say each figure that passes, and raise `LabError` with those that failed."""
     from lab.training import preflight as checks
     from lab.worker import assemble
 
@@ -25,8 +25,9 @@ def preflight(run: RunDirectory) -> int:
     failed = []
     logger.info("kernel checks on %s, precision %s", parts.device, parts.train.precision)
     for finding in checks.run(checks.Subject(parts.attention, parts.loss, parts.device, parts.train.precision)):
-        logger.info("%s", finding)
-        if not finding.passed:
+        if finding.passed:
+            logger.info("%s", finding)
+        else:
             failed.append(str(finding))
     if failed:
         raise LabError("The kernel checks failed:\n" + "\n".join(failed), "Choose another attention or loss.")
