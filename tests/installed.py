@@ -30,8 +30,9 @@ def write_plugin(
     commands: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a one-module plugin into a folder that is on the module search path; return its dist-info.
+    """Write a plugin of one module into a folder that is on the module search path; return its dist-info.
 
+    It is a package instead, and `code` unused, when `files` holds its `__init__.py`.
     `module` is lab_<name> by default, `distribution` lab-<name>; `requires` holds requirement lines, `commands` the
     entry points of lab.commands (name to "module:attribute"), `files` more files by their relative path.
     """
@@ -39,7 +40,9 @@ def write_plugin(
     distribution = distribution or f"lab-{name}"
     info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True, exist_ok=True)
-    sources = {f"{module}.py": code, **(files or {})}
+    sources = dict(files or {})
+    if f"{module}/__init__.py" not in sources:
+        sources[f"{module}.py"] = code
     for path, text in sources.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

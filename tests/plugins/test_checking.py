@@ -146,9 +146,20 @@ def test_a_tracker_switched_off_needs_no_plugin(acme):
 
 
 def test_the_plugins_that_a_run_uses_are_named_once(acme):
-    used = acme.used(experiment(attention="acme", observers={"watch": {}}))
+    used = acme.used(experiment(attention="acme", observers={"watch": {}}), backend="local")
 
-    assert [plugin.name for plugin in used] == ["acme"]
+    assert [(plugin.name, parts) for plugin, parts in used] == [
+        ("local", {"backend": ["local"]}),
+        ("acme", {"loop": ["acme-loop"], "attention": ["acme"], "source": ["shelf"], "observer": ["watch"]}),
+    ]
+
+
+def test_a_plugin_whose_module_a_stage_runs_is_used(acme):
+    commands = Experiment.model_validate(
+        {"name": "x", "stages": [{"name": "go", "run": ["{python}", "-m", "lab_acme", "make"]}]}
+    )
+
+    assert [(plugin.name, parts) for plugin, parts in acme.used(commands)] == [("acme", {"command": ["go"]})]
 
 
 def test_an_experiment_of_commands_needs_no_plugin(acme):

@@ -108,6 +108,30 @@ def test_a_part_that_cannot_be_loaded_names_its_plugin_and_the_reason(acme, name
     assert not isinstance(caught.value, MissingLibrary)
 
 
+@pytest.mark.parametrize("fault", ["1 / 0", "raise SystemExit(0)"])
+def test_a_part_that_raises_when_it_is_built_names_its_plugin(install_plugin, fault):
+    install_plugin(
+        "acme", ACME, files={"acme_loss.py": f"class Acme:\n    def __init__(self, options):\n        {fault}\n"}
+    )
+
+    with pytest.raises(
+        BrokenPart, match=r"^the loss 'plain' of plugin acme \(lab-acme 1.0\) cannot be built: "
+    ) as caught:
+        Plugins().build("loss", choice("plain"))
+
+    assert caught.value.do == "Reinstall or report lab-acme, or choose another."
+
+
+def test_what_a_part_says_to_a_person_when_it_is_built_stays_as_it_is(install_plugin):
+    code = (
+        "from lab.errors import LabError\n\ndef Acme(options):\n    raise LabError('no such model', 'Name another.')\n"
+    )
+    install_plugin("acme", ACME, files={"acme_loss.py": code})
+
+    with pytest.raises(LabError, match=r"^no such model"):
+        Plugins().build("loss", choice("plain"))
+
+
 def test_an_unknown_option_is_refused_although_the_model_would_ignore_it(acme):
     with pytest.raises(UsageError, match=r"^loss\.rovs: unknown key\. Did you mean 'rows'\?$"):
         acme.options("loss", choice("acme", rovs=3))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lab.contracts import Quote, Unquoted
 from lab.errors import UsageError
 from lab.experiment import PartChoice, flat, load
 from lab.experiment.fingerprint import fingerprint
@@ -15,6 +16,7 @@ from lab.jobs import allowed, bundle
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
 from lab.plugins import files_sha256
+from lab.plugins.origin import requirement
 from lab.runs import environment, provenance
 from lab.runs.secrets import Secrets, in_arguments, in_options
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from lab.contracts import Backend, Quote
+    from lab.contracts import Backend
     from lab.experiment import Experiment, Loaded
     from lab.jobs import Job
     from lab.jobs.bundle import Bundle
@@ -84,8 +86,13 @@ def plan(
     plugins: Plugins,
     backend: PartChoice,
     bundle_bytes: int = bundle.LIMIT_BYTES,
+    *,
+    dry: bool = False,
 ) -> Plan:
-    """Load and check everything. Raises `LabError` for whatever would make the run fail or leak later."""
+    """Load and check everything. Raises `LabError` for whatever would make the run fail or leak later.
+
+    With `dry` nothing will be started, so a backend that cannot be asked for its price is no reason to stop.
+    """
     loaded = load(name, settings.experiments_folder, overrides)
     experiment = plugins.check(loaded.experiment, loaded.where)
     known = variables(settings)
@@ -96,7 +103,7 @@ def plan(
     job = job_of(experiment, plugins, packed.sha256, known)
     export(job.forwarded, known)
     chosen_backend: Backend = plugins.build("backend", backend)
-    quote = chosen_backend.quote(job)
+    quote = _quote(chosen_backend, job, dry=dry)
     return Plan(
         settings=settings,
         loaded=loaded,
@@ -107,8 +114,8 @@ def plan(
         bundle=packed,
         job=job,
         quote=quote,
-        differences=() if quote.candidates else here_differs(experiment),
-        plugins=tuple(plugin_records(plugins, experiment)),
+        differences=() if quote.candidates or quote.unknown else here_differs(experiment),
+        plugins=tuple(plugin_records(plugins, experiment, backend.name)),
         secrets=secrets,
     )
 
@@ -124,6 +131,15 @@ def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
     return PartChoice.model_validate({**chosen_options, "name": name})
 
 
+def _quote(backend: Backend, job: Job, *, dry: bool) -> Quote:
+    try:
+        return backend.quote(job)
+    except Unquoted as error:
+        if not dry:
+            raise
+        return Quote("machines and price are unknown", unknown=error.what)
+
+
 def here_differs(experiment: Experiment) -> tuple[Difference, ...]:
     """What the experiment declares and this machine has otherwise."""
     declared = experiment.environment
@@ -131,15 +147,17 @@ def here_differs(experiment: Experiment) -> tuple[Difference, ...]:
     return tuple(environment.differences(declared, None, gpu, None))
 
 
-def plugin_records(plugins: Plugins, experiment: Experiment) -> Iterator[dict[str, object]]:
-    """The plugins whose parts the experiment names, each with the hash of its own files."""
-    for plugin in plugins.used(experiment):
+def plugin_records(plugins: Plugins, experiment: Experiment, backend: str | None = None) -> Iterator[dict[str, object]]:
+    """The plugins that the run uses: what of each, what brings it again, and the hash of its own files."""
+    for plugin, parts in plugins.used(experiment, backend):
         yield {
             "name": plugin.name,
             "distribution": plugin.distribution,
             "version": plugin.version,
+            "requirement": requirement(plugin.distribution),
             "files_sha256": files_sha256(plugin),
             "third_party": plugin.third_party,
+            "parts": parts,
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lab.plugins.checking import chosen
 from lab.plugins.discovery import LAB, Plugin
 from lab.plugins.files import files_sha256
-from lab.plugins.parts import BrokenPart, MissingLibrary, Plugins, UnknownPart, load
+from lab.plugins.loading import BrokenPart, MissingLibrary, UnknownPart
+from lab.plugins.parts import Plugins, load
 
 __all__ = ["LAB", "BrokenPart", "MissingLibrary", "Plugin", "Plugins", "UnknownPart", "chosen", "files_sha256", "load"]

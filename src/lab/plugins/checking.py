@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
 from lab.errors import LabError, UsageError
 from lab.experiment import PartChoice
 from lab.experiment.faults import explain, unknown_key
+from lab.plugins import absent
+from lab.plugins.loading import UnknownPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,11 +18,17 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from lab.experiment import Experiment
-    from lab.plugins.parts import Plugins
 
 WHERE = "where"
 WHERES = ("launch", "worker")
 """Beside which process a tracker runs: an option that every tracker has, and that launch reads."""
+
+
+class KnowsOptions(Protocol):
+    """Whoever can say which options a choice has: `Plugins`, or a stand-in."""
+
+    def options(self, kind: str, choice: PartChoice, key: str = "") -> BaseModel | None:
+        """The options of a choice; raises `UsageError` for a part or an option that nobody knows."""
 
 
 def chosen(experiment: Experiment) -> Iterator[tuple[str, str, PartChoice]]:
@@ -40,15 +48,17 @@ def chosen(experiment: Experiment) -> Iterator[tuple[str, str, PartChoice]]:
                 yield kind, f"{section}.{name}", PartChoice.model_validate({**options, "name": name})
 
 
-def check(plugins: Plugins, experiment: Experiment, where: Callable[[str], str]) -> Experiment:
+def check(plugins: KnowsOptions, experiment: Experiment, where: Callable[[str], str]) -> Experiment:
     """Check every choice, fill in the defaults of its options, and check that the loop gets what it needs."""
     faults: list[str] = []
+    remedy = ""
     filled: dict[str, Any] = {}
     for kind, key, choice in chosen(experiment):
         try:
             options = plugins.options(kind, choice, key)
         except UsageError as error:
             faults += [f"{where(key)}: {line}" for line in _lines(error, key)]
+            remedy = absent.undeclared(experiment) if isinstance(error, UnknownPart) else remedy
             continue
         except LabError as error:  # an options model that cannot be loaded: the plugin's fault, not the experiment's
             error.what = f"{where(key)}: {key}: {error.what}"
@@ -57,7 +67,7 @@ def check(plugins: Plugins, experiment: Experiment, where: Callable[[str], str])
             faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
         filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
     if faults:
-        raise UsageError("\n".join(faults))
+        raise UsageError("\n".join(faults), remedy)
     return _with(experiment, filled)
 
 

@@ -28,14 +28,18 @@ def files_sha256(plugin: Plugin) -> str | None:
     return digest.hexdigest() if found else None
 
 
-def _files(plugin: Plugin) -> Iterator[tuple[str, Path]]:
+def places(plugin: Plugin) -> list[Path]:
+    """The folders of the plugin's packages and the files of its single modules; nothing is imported."""
     targets = [text for parts in plugin.parts.values() for part in parts for text in (part.target, part.options)]
     others = {_root(text) for text in targets if text} & _tops(plugin.distribution)
-    for root in {_root(plugin.module), *others}:
-        for place in _places(root):
-            for path in [place] if place.is_file() else place.rglob("*"):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    yield path.relative_to(place.parent).as_posix(), path
+    return [place for root in {_root(plugin.module), *others} for place in _places(root)]
+
+
+def _files(plugin: Plugin) -> Iterator[tuple[str, Path]]:
+    for place in places(plugin):
+        for path in [place] if place.is_file() else place.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(place.parent).as_posix(), path
 
 
 def _tops(name: str) -> set[str]:

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, distribution, requires
 from typing import TYPE_CHECKING
 
 from lab.plugins.discovery import LAB
+from lab.plugins.origin import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def missing(plugin: Plugin, part: Part) -> tuple[str, ...]:
     """The distributions that the part's extra would bring and that are not installed here."""
-    return tuple(sorted({one.name for one in _of(plugin, part) if not _installed(one.name)}))
+    return tuple(sorted({one.name for one in _of(plugin, part) if not is_installed(one.name)}))
 
 
 def requirements(plugin: Plugin, part: Part) -> tuple[str, ...]:
@@ -62,11 +63,3 @@ def _wanted(name: str, extra: str, seen: set[str]) -> Iterator[Requirement]:
             yield requirement
         for inner in requirement.extras if canonicalize_name(requirement.name) == name else ():
             yield from _wanted(name, inner, seen)
-
-
-def _installed(name: str) -> bool:
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True

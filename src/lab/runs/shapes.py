@@ -54,7 +54,8 @@ SHAPES: dict[str, Any] = {
         "repository": {"state": TEXT, "commit": TEXT, "tracked_changes": [ANY], "untracked": [ANY]},
         "files": Each(TEXT),
         "code_sha256": TEXT,
-        "plugins": [{"name": TEXT, "files_sha256": TEXT}],
+        "plugins": [{**dict.fromkeys(("name", "distribution", "version", "requirement", "files_sha256"), TEXT),
+                     "parts": Each([TEXT])}],
     },
     "environment": {
         "packages": Each(TEXT),
