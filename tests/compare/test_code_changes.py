@@ -6,6 +6,7 @@ from sample_runs import CODE, write
 
 from lab.compare import facts
 from lab.compare.code_changes import code_changes
+from lab.runs import records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,3 +44,14 @@ def test_a_bundle_that_is_gone_or_torn_is_said_and_not_guessed(tmp_path: Path) -
     (change,) = code_changes(facts.read(a), facts.read(b))
 
     assert change.note == "the bundle of both runs is not there to look into"
+
+
+def test_a_plugin_from_elsewhere_has_no_diff_and_says_so(tmp_path: Path) -> None:
+    a, b = write(tmp_path), write(tmp_path, id=OTHER)
+    for run, digest in ((a, "one"), (b, "other")):
+        plugin = {"name": "acme", "files_sha256": digest, "third_party": True}
+        records.write_json(run.provenance, {**(records.read_json(run.provenance) or {}), "plugins": [plugin]})
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert (change.path, change.note) == ("plugin acme", "installed beside lab: its files are not in the bundle")

@@ -234,14 +234,24 @@ def test_runs_that_never_evaluate_are_compared_by_training_loss(runs: Path) -> N
 
 def test_another_version_of_a_plugin_from_elsewhere_is_a_difference_of_code(runs: Path) -> None:
     a, b = write(runs), write(runs, id=OTHER)
-    for run, digest in ((a, "one"), (b, "other")):
-        plugin = {"name": "acme", "distribution": "lab-acme", "version": "1.0", "files_sha256": digest}
+    for run, version, digest in ((a, "1.0", "one"), (b, "2.0", "other")):
+        plugin = {"name": "acme", "distribution": "lab-acme", "version": version, "files_sha256": digest}
         edit(run.provenance, plugins=[{**plugin, "third_party": True}])
 
     result = compared(a, b)
 
+    [found] = result.pairs[0].differences
     assert failed(result) == ["code"]
     assert result.pairs[0].failed[0].note == "plugin acme"
+    assert (found.key, found.a, found.b) == ("plugin acme", "lab-acme 1.0, files one", "lab-acme 2.0, files other")
+
+
+def test_a_plugin_that_brought_the_backend_alone_is_no_difference_of_code(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    plugin = {"name": "cloud", "files_sha256": "one", "third_party": True, "parts": {"backend": ["cloud"]}}
+    edit(b.provenance, plugins=[plugin])
+
+    assert failed(compared(a, b)) == []
 
 
 def test_what_a_part_chosen_anew_brings_is_declared_with_it(tmp_path):

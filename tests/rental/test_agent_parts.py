@@ -353,6 +353,14 @@ def test_a_strangers_plugin_comes_from_the_index_by_its_version(install_plugin):
     assert (lines, carried) == (["lab-acme==2.5"], [])
 
 
+def test_a_plugin_that_brought_the_backend_alone_stays_at_home(install_plugin):
+    install_plugin("cloud", "X = 1")
+    [record] = third_party("lab-cloud")
+
+    assert requirements.of_plugins([{**record, "parts": {"backend": ["cloud"]}}]) == ([], [])
+    assert requirements.of_plugins([{**record, "parts": {"backend": ["cloud"], "loss": ["x"]}}])[0] != []
+
+
 def test_a_strangers_plugin_from_a_folder_is_carried_along_and_found_there(install_plugin, tmp_path, monkeypatch):
     source = json.dumps({"url": "file:///home/me/acme", "dir_info": {"editable": True}})
     info = {"lab_acme-1.0.dist-info/direct_url.json": source}

@@ -8,6 +8,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from lab.compare.differences import differing_files
+from lab.compare.plugin_files import PLUGIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +48,8 @@ def code_changes(a: RunFacts, b: RunFacts) -> tuple[FileChange, ...]:
 
 
 def _file_change(path: str, a: dict[str, str | None] | None, b: dict[str, str | None] | None) -> FileChange:
+    if path.startswith(PLUGIN):
+        return FileChange(path, (), "installed beside lab: its files are not in the bundle")
     if a is None or b is None:
         which = "both runs" if a is None and b is None else f"run {'A' if a is None else 'B'}"
         return FileChange(path, (), f"the bundle of {which} is not there to look into")

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lab.compare import plugin_files
 from lab.compare.facts import flattened
 from lab.experiment import COMPUTING_KEYS
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from lab.compare.facts import RunFacts
-    from lab.runs.records import Record
 
 KINDS = ("weights", "data", "code", "precision", "libraries", "hardware", "clocks")
 """The fixed order in which differences are listed."""
@@ -76,7 +76,7 @@ def _follows(one: Difference, declared: Collection[str]) -> bool:
     """Whether a part that was chosen anew is why: its kernel, and its plugin where only one run uses it."""
     if one.key.startswith("kernels."):
         return f"{one.key.removeprefix('kernels.')}.name" in declared
-    alone = one.key.startswith("plugin ") and None in (one.a, one.b)
+    alone = one.key.startswith(plugin_files.PLUGIN) and None in (one.a, one.b)
     return alone and any(key.endswith(".name") for key in declared)
 
 
@@ -90,7 +90,7 @@ def differing_files(a: RunFacts, b: RunFacts) -> dict[str, tuple[str | None, str
 
     A plugin that neither run used is no difference; one that was installed elsewhere is compared as a whole.
     """
-    used = _plugins(a).keys() | _plugins(b).keys()
+    used = plugin_files.used(a).keys() | plugin_files.used(b).keys()
     files_a, files_b = _files(a, used), _files(b, used)
     paths = sorted({*files_a, *files_b})
     return {path: (files_a.get(path), files_b.get(path)) for path in paths if files_a.get(path) != files_b.get(path)}
@@ -142,7 +142,7 @@ def _data(facts: RunFacts) -> dict[str, object]:
 
 def _in_code(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
     for path, (one, other) in differing_files(a, b).items():
-        yield Difference("code", path, one, other)
+        yield Difference("code", path, plugin_files.named(path, one, a), plugin_files.named(path, other, b))
 
 
 def _in_surroundings(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
@@ -176,17 +176,7 @@ def _unequal(kind: str, a: dict[str, object], b: dict[str, object]) -> Iterable[
 def _files(facts: RunFacts, used: Collection[str]) -> dict[str, str]:
     files = facts.provenance.get("files") or {}
     own = {path: digest for path, digest in files.items() if _may_run(path, used)}
-    foreign = {
-        f"plugin {name}": str(one.get("files_sha256"))
-        for name, one in _plugins(facts).items()
-        if one.get("third_party") or not files
-    }
-    return own | foreign
-
-
-def _plugins(facts: RunFacts) -> dict[str, Record]:
-    found = facts.provenance.get("plugins") or ()
-    return {str(one.get("name")): one for one in found if isinstance(one, dict)}
+    return own | plugin_files.beside_lab(facts)
 
 
 def _may_run(path: str, used: Collection[str]) -> bool:

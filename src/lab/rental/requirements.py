@@ -46,11 +46,12 @@ def bundled() -> list[dict[str, Any]]:
 def of_plugins(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
     """What strangers' plugins need there: lines for the index, or their files when a folder is their source.
 
-    `records` are those of a run's provenance.
+    `records` are those of a run's provenance. One that brought the backend alone has done its work here.
     """
     lines: list[str] = []
     carried: list[dict[str, Any]] = []
-    for name in dict.fromkeys(str(one["distribution"]) for one in records if one.get("third_party")):
+    wanted = [one for one in records if one.get("third_party") and set(one.get("parts") or "?") != {"backend"}]
+    for name in dict.fromkeys(str(one["distribution"]) for one in wanted):
         try:
             found = distribution(name)
         except PackageNotFoundError:

@@ -1,0 +1,37 @@
+"""The plugins that a run used: those that were installed beside lab are known by their hash alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lab.compare.facts import RunFacts
+    from lab.runs.records import Record
+
+PLUGIN = "plugin "
+"""What stands for the files of such a plugin begins with this; its name follows."""
+
+
+def used(facts: RunFacts) -> dict[str, Record]:
+    """What provenance says of each plugin, by its name."""
+    found = facts.provenance.get("plugins") or ()
+    return {str(one.get("name")): one for one in found if isinstance(one, dict)}
+
+
+def beside_lab(facts: RunFacts) -> dict[str, str]:
+    """The hash of each plugin whose files are in no bundle, where the run used more of it than its backend."""
+    files = facts.provenance.get("files")
+    return {
+        f"{PLUGIN}{name}": str(one.get("files_sha256"))
+        for name, one in used(facts).items()
+        if (one.get("third_party") or not files) and set(one.get("parts") or {"unknown"}) != {"backend"}
+    }
+
+
+def named(path: str, digest: str | None, facts: RunFacts) -> str | None:
+    """A file by its hash; a plugin that was installed beside lab by its distribution and version too."""
+    if digest is None or not path.startswith(PLUGIN):
+        return digest
+    plugin = used(facts)[path.removeprefix(PLUGIN)]
+    owner = " ".join(str(plugin[key]) for key in ("distribution", "version") if plugin.get(key))
+    return f"{owner}, files {digest}" if owner else digest
