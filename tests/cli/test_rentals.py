@@ -12,7 +12,8 @@ from rental.world import World
 from typer.testing import CliRunner
 
 from lab.cli import app
-from lab.errors import StillBilling, UsageError
+from lab.contracts import Unquoted
+from lab.errors import LabError, StillBilling, UsageError
 from lab.rental.facts import State
 from lab.rental.provider import Candidate, CreateRequest, Unreachable
 
@@ -212,6 +213,32 @@ def test_the_doctor_says_whether_a_key_is_set_and_never_what_it_is(world, monkey
 
     assert "rpa_secret" not in result.stdout
     assert any("RUNPOD_API_KEY" in line and " set" in line for line in result.stdout.splitlines())
+
+
+def test_a_live_check_without_a_key_says_so_before_it_asks_for_money(project, monkeypatch):
+    monkeypatch.delenv("RUNPOD_API_KEY", raising=False)
+
+    result = CliRunner().invoke(app, ["doctor", "--backend", "runpod"])
+
+    assert isinstance(result.exception, LabError)
+    assert "RUNPOD_API_KEY is not set" in result.exception.what
+    assert not (project / ".lab" / "doctor").exists()
+
+
+def test_without_a_key_a_dry_run_still_shows_what_would_travel_and_a_run_does_not_start(project, monkeypatch):
+    monkeypatch.delenv("RUNPOD_API_KEY", raising=False)
+    run = ["run", "smoke", "--backend", "runpod"]
+
+    dry = CliRunner().invoke(app, [*run, "--dry-run", "--json"])
+    real = CliRunner().invoke(app, [*run, "--yes"])
+
+    planned = json.loads(dry.stdout)
+    assert dry.exit_code == 0
+    assert "RUNPOD_API_KEY is not set" in planned["quote"]["unknown"]
+    assert planned["bundle"]["files"]
+    assert "RUNPOD_API_KEY is not set" in CliRunner().invoke(app, [*run, "--dry-run"]).stdout
+    assert isinstance(real.exception, Unquoted)
+    assert not list((project / ".runs").glob("*"))
 
 
 def test_a_backend_without_a_live_check_says_so(world):

@@ -13,9 +13,9 @@ import typer
 
 from lab.cli.output import plain, print_json, table
 from lab.cli.output import show as output
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.experiment import PartChoice
-from lab.rental.provider import CheckResult
+from lab.rental.provider import CheckResult, NotAuthorized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,6 +88,10 @@ def live(name: str, settings: Settings, *, yes: bool) -> Sequence[CheckResult]:
     backend = load(settings).build("backend", PartChoice(name=name))
     if not isinstance(backend, RentedBackend) or not isinstance(backend.provider, LiveCheck):
         raise UsageError(f"Backend '{name}' has no live check.", "Leave out --backend to check this machine.")
+    try:
+        backend.provider.account()
+    except NotAuthorized as error:
+        raise LabError(f"{name} cannot be asked: {error.message}", "Then call this again.") from error
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("A live check costs a few cents, and nobody is here to say yes.", "Say it with --yes.")

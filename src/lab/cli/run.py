@@ -50,7 +50,7 @@ def run(
     plugins = load_plugins(settings)
     renting = run_plan.renting(max_price=max_price, max_cost=max_cost, keep=keep)
     choice = backend_choice(backend, (*(backend_option or ()), *renting))
-    planned = plan(experiment, set_ or (), settings, plugins, choice, bundle_mb * 1_000_000)
+    planned = plan(experiment, set_ or (), settings, plugins, choice, bundle_mb * 1_000_000, dry=dry_run)
     trackers = track.wanted(planned.experiment, plugins, warn)
     if strict_environment and planned.differences:
         raise Refused("\n".join(run_plan.differing(planned)), "Leave out --strict-environment to run all the same.")

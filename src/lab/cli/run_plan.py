@@ -53,6 +53,8 @@ def show(plan: Plan, trackers: Sequence[str]) -> None:
     facts = table("NAME", "VALUE", whole=("NAME",))
     facts.show_header = False
     facts.add_row(plain("backend", "dim"), plain(f"{plan.backend_choice.name}: {plan.quote.description}"))
+    if plan.quote.unknown:
+        facts.add_row("", plain(plan.quote.unknown, "yellow"))
     for number, stage in enumerate(plan.job.stages):
         facts.add_row(plain("" if number else "stages", "dim"), plain(f"{stage.name}: {' '.join(stage.argv)}"))
     for number, line in enumerate(differing(plan)):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from lab.contracts.attention import Attention, Plan
-from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Resource, Talks
+from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Resource, Talks, Unquoted
 from lab.contracts.loop import Evaluation, Loop, LoopContext, Step
 from lab.contracts.loss import Loss
 from lab.contracts.observer import EVENTS, Observer
@@ -34,4 +34,5 @@ __all__ = [
     "Step",
     "Talks",
     "Tracker",
+    "Unquoted",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from lab.errors import LabError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
 
 JobPhase = Literal["waiting", "running", "finished", "lost"]
+
+
+class Unquoted(LabError):
+    """The backend cannot be asked what a job would cost: no key, no network."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Quote:
     max_dollars: float = 0.0
     candidates: tuple[Mapping[str, object], ...] = ()
     """Machines in the order in which they would be tried; empty for a backend that rents nothing."""
+    unknown: str = ""
+    """Why the backend could not be asked: only a dry run goes on then."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lab.contracts import Unquoted
 from lab.errors import LabError
 from lab.rental import cost
 from lab.rental.provider import Forbidden, NotAuthorized, ProviderError
@@ -30,9 +31,9 @@ def candidates(provider: Provider, job: Job, options: RentalOptions) -> Sequence
     try:
         found = provider.candidates(job.needs)
     except (NotAuthorized, Forbidden) as error:
-        raise LabError(f"{provider.name} refuses the key: {error.message}", "See `lab doctor`.") from error
+        raise Unquoted(f"{provider.name} cannot be asked: {error.message}", "See `lab doctor`.") from error
     except ProviderError as error:
-        raise LabError(f"{provider.name} does not say what it offers: {error.message}", "Try again later.") from error
+        raise Unquoted(f"{provider.name} does not say what it offers: {error.message}", "Try again later.") from error
     fitting = [one for one in found if options.max_price is None or one.dollars_per_hour <= options.max_price]
     if not fitting:
         raise no_candidate(job, options, found)
