@@ -96,6 +96,28 @@ def test_a_runs_data_is_inspected_without_its_cache(project, lab):
     shown = json.loads(lab("inspect", run.path, "--json"))
 
     assert shown["splits"]["train"]["documents"] == read_json(run.data_stats)["splits"]["train"]["documents"]
+    assert shown["first_documents"] == []
+
+
+def test_a_runs_first_documents_are_shown_while_its_cache_is_here(project, lab):
+    run = config_of(project, project / "run")
+    lab("prepare", "--run", run.path)
+
+    heads = json.loads(lab("inspect", run.path, "--json"))["first_documents"]
+
+    assert heads[0]["head"].startswith("Fellow-Citizens of the Senate")
+    assert {head["split"] for head in heads} == {"train", "validation"}
+
+
+def test_a_damaged_cache_costs_a_run_only_its_first_documents(project, lab):
+    run = config_of(project, project / "run")
+    lab("prepare", "--run", run.path)
+    (project / ".lab" / "tokens" / read_json(run.data_manifest)["identity"] / "train.tokens").write_bytes(b"torn")
+
+    shown = json.loads(lab("inspect", run.path, "--json"))
+
+    assert shown["first_documents"] == []
+    assert shown["splits"]["train"]["documents"]
 
 
 def test_a_run_without_data_says_so(project, lab):

@@ -11,6 +11,7 @@ from lab.cli import groups
 if TYPE_CHECKING:
     from lab.data.cache import TokenCache
     from lab.experiment import Experiment
+    from lab.runs.directory import RunDirectory
     from lab.settings import Settings
 
 group = groups.new("Data: prepare token caches and look into them.")
@@ -174,7 +175,29 @@ def _of_run(reference: str, settings: Settings) -> dict[str, Any]:
     if manifest is None or statistics is None:
         raise LabError(f"{run.id}: has no data: its prepare stage did not end.", f"See: lab runs logs {run.id}")
     kept = {key: manifest.get(key) for key in ("folder", "source", "tokenizer")}
-    return {"of": run.id, **kept, **statistics, "first_documents": []}
+    return {"of": run.id, **kept, **statistics, "first_documents": _heads(run, str(manifest.get("identity")), settings)}
+
+
+def _heads(run: RunDirectory, identity: str, settings: Settings) -> list[dict[str, Any]]:
+    """The first documents of a run, as long as this machine still has the cache that fed it; none otherwise."""
+    from lab.data.cache import TokenCache, folder_of
+    from lab.data.prepare import tokenizer_of
+    from lab.data.stats import first_documents
+    from lab.errors import LabError
+    from lab.launch.resume import recorded_experiment
+    from lab.plugins import load
+    from lab.runs.records import read_json
+
+    folder = folder_of(settings.store_folder, identity)
+    if not folder.is_dir():
+        return []
+    try:
+        data = _data(recorded_experiment(run, read_json(run.config) or {}))
+        tokenizer = tokenizer_of(data, load(settings).build("source", data.source))
+        return first_documents(TokenCache.open(folder), tokenizer)
+    except LabError as error:
+        typer.echo(f"The first documents cannot be shown: {error.what}", err=True)
+        return []
 
 
 def _data(experiment: Experiment) -> Any:
