@@ -208,6 +208,17 @@ def test_what_a_rented_machine_cost_and_became_stands_in_the_closing_summary(pro
     assert "machine deleted pod123" in shown
 
 
+def test_what_a_loop_noted_in_words_stands_first_in_the_closing_summary(project, capsys):
+    run = RunDirectory.create(read_settings().runs_folder, "noted")
+    records.write_json(run.environment, {"notes": {"model": "[another] model", "large_buffers_kept": True}})
+
+    run_closing.show(run, Ending("completed", "", 0), None, {})
+
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[3].split() == ["model", "[another]", "model"]
+    assert not any("large_buffers" in line for line in shown)
+
+
 def test_names_of_facts_are_whole_and_aligned_however_long_a_path_is():
     facts = [("loss", "2 -> 1", "over 6 steps"), ("evaluation", "3", "on fixed inputs"), ("report", "x" * 200, "")]
 

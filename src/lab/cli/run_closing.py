@@ -48,7 +48,8 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     output("", Text.assemble((ending.word, f"bold {colour}"), plain(reason, colour)))
     if ending.word in ("failed", "lost"):
         _show_log(run)
-    output("", *fact_lines([*figures(run), *_places(run, report, links)]), "")
+    facts = [*noted(records.read_json(run.environment)), *figures(run), *_places(run, report, links)]
+    output("", *fact_lines(facts), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
     output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
@@ -65,6 +66,13 @@ def fact_lines(facts: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
         yield Text.assemble(
             plain(name.ljust(widest_name), "dim"), "   ", plain(padded, "bold"), "   ", plain(detail, "dim")
         )
+
+
+def noted(environment: Record | None) -> Iterator[tuple[str, str, str]]:
+    """Yield what the loop noted in words, such as the model that it took."""
+    for name, note in _table(environment or {}, "notes").items():
+        if isinstance(note, str):
+            yield name, note, ""
 
 
 def figures(run: RunDirectory) -> Iterator[tuple[str, str, str]]:

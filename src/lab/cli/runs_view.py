@@ -63,7 +63,8 @@ def show(run: RunDirectory, record: Record) -> None:
     output(standing.append_text(plain(f"  {now.reason}" if now.reason else "", colour)))
     experiment = record["config"].get("experiment") or {}
     output(plain(experiment.get("description") or "", "dim"), "")
-    facts = [*_origin(record, row), *_money(record), *run_closing.figures_of(record["summary"])]
+    said = run_closing.noted(record["environment"])
+    facts = [*_origin(record, row), *said, *_money(record), *run_closing.figures_of(record["summary"])]
     output(*run_closing.fact_lines(facts), "")
     output(_stages(record["stages"]), "")
     output(_listing(record["files"]))
