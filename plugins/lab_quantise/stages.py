@@ -49,7 +49,9 @@ def quantise(run: RunDirectory) -> str:
     }
     records.write_json(run.path / FIGURES, {"schema": 1, **figures})
     records.append_line(run.artifacts, {"path": FIGURES, "kind": "json", "title": "The tensor in 8 bits"})
-    return "\n".join(f"{name}: {value:.6g}" for name, value in figures.items())
+    told = "\n".join(f"{name}: {value:.6g}" for name, value in figures.items())
+    share = small.nbytes / tensor.nbytes
+    return f"{told}\n{share:.1%} of the bytes, relative error {figures['relative_error']:.2%}"
 
 
 def _seed(run: RunDirectory) -> int:

@@ -41,6 +41,7 @@ def test_quantise_runs_and_is_recorded_listed_and_reported_like_any_other(lab, p
     assert shown.code == reported.code == 0
     assert "quantise" in shown.out
     assert "relative_error" in lab("runs", "logs", run.id).out
+    assert "25.2% of the bytes, relative error 0." in done.out
     page = run.report.read_text(encoding="utf-8")
     assert "The tensor in 8 bits" in page
     assert "relative_error" in page

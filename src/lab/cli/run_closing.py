@@ -49,6 +49,8 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     if ending.word in ("failed", "lost"):
         _show_log(run)
     facts = [*noted(records.read_json(run.environment)), *figures(run), *_places(run, report, links)]
+    if ending.word == "completed" and not run.summary.exists():
+        facts = [*_last_words(run), *facts]
     output("", *fact_lines(facts), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
@@ -127,6 +129,14 @@ def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) ->
         yield tracker, link, ""
 
 
+def _last_words(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
+    """What stages that are any command, and train nothing, said last."""
+    for name in dict.fromkeys(str(line["stage"]) for line in attempt_lines(run) if line.get("event") == "ended"):
+        lines = [line for line in _log_lines(run, name) if line.strip()]
+        if lines:
+            yield name, lines[-1].strip(), ""
+
+
 def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
     if ending.word == "completed":
         yield f"lab runs show {run.id}"
@@ -140,11 +150,15 @@ def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
 def _show_log(run: RunDirectory) -> None:
     """The end of the log of the stage that failed."""
     started = [line.get("stage") for line in attempt_lines(run) if line.get("event") == "started"]
-    log = run.logs / f"{started[-1]}.log" if started else run.logs / "runner.log"
-    if not log.is_file():
-        return
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
-    output("", plain(near(log), "dim"), *(plain(f"  {line}", "dim") for line in lines))
+    name = str(started[-1]) if started else "runner"
+    lines = _log_lines(run, name)[-LOG_LINES:]
+    if lines:
+        output("", plain(near(run.logs / f"{name}.log"), "dim"), *(plain(f"  {line}", "dim") for line in lines))
+
+
+def _log_lines(run: RunDirectory, name: str) -> list[str]:
+    log = run.logs / f"{name}.log"
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
 def _nats(value: object) -> str:
