@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from lab.errors import UsageError
@@ -29,10 +31,10 @@ BROUGHT = {
 
 @pytest.fixture
 def ran(tmp_path):
-    """Write a run that used a plugin; later ones are newer."""
+    """Write a run of a day in December that used a plugin."""
 
-    def write(**changes):
-        run = RunDirectory.create(tmp_path / "runs", "x")
+    def write(day=1, **changes):
+        run = RunDirectory.create(tmp_path / "runs", "x", datetime(2026, 12, day, tzinfo=UTC))
         records.write_json(run.config, {})
         records.write_json(run.provenance, {"plugins": [{**BROUGHT, **changes}]})
         return run
@@ -47,7 +49,8 @@ def advice(tmp_path, kind="loss", name="acme", blocked=()):
 
 
 def test_the_newest_run_that_had_it_says_what_brings_it(tmp_path, ran):
-    run = ran()
+    run = ran(day=2)
+    ran(day=1, version="0.9", requirement="lab-acme==0.9")
 
     assert advice(tmp_path) == f"Run {run.id} had it from lab-acme 1.0. Run: pip install 'lab-acme==1.0'"
 
@@ -68,8 +71,8 @@ def test_a_run_that_did_not_have_it_tells_nothing(tmp_path, ran, changes):
 
 
 def test_a_record_that_cannot_be_read_is_passed_over(tmp_path, ran):
-    run = ran()
-    ran().provenance.write_bytes(b"\xff{")
+    run = ran(day=1)
+    ran(day=2).provenance.write_bytes(b"\xff{")
 
     assert f"Run {run.id} had it" in advice(tmp_path)
 

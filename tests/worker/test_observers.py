@@ -75,6 +75,18 @@ def test_one_that_raises_is_reported_once_and_hears_nothing_more(caplog):
     assert observers.switched_off == {"bad": "step_started: ZeroDivisionError: mine"}
 
 
+def test_one_that_exits_is_switched_off_like_one_that_raises():
+    class Exiting(Observer):
+        def step_started(self, step):
+            raise SystemExit(0)
+
+    observers = Observers([("bad", Exiting())], told=lambda error: f"{error!r} in plugin acme")
+
+    observers.step_started(1)
+
+    assert observers.switched_off == {"bad": "step_started: SystemExit(0) in plugin acme"}
+
+
 def test_a_misspelt_event_is_refused_with_the_nearest_one():
     class Misspelt(Observer):
         def step_finnished(self, step, line):

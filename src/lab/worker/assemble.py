@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from lab.contracts import LoopContext
 from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
-from lab.plugins import chosen, load
+from lab.plugins import blame, chosen, load
 from lab.runs import records
 from lab.settings import read_settings
 from lab.worker.observers import Observers
@@ -95,7 +95,8 @@ def parts_of(run: RunDirectory) -> Parts:
 def observers_of(parts: Parts) -> Observers:
     """The experiment's observers, as one."""
     wanted = [(key, choice) for kind, key, choice in chosen(parts.experiment) if kind == "observer"]
-    return Observers([(choice.name, parts.plugins.build("observer", choice, key)) for key, choice in wanted])
+    built = [(choice.name, parts.plugins.build("observer", choice, key)) for key, choice in wanted]
+    return Observers(built, told=lambda error: blame.told(error, parts.plugins.installed))
 
 
 def loop_of(parts: Parts, run: RunDirectory, said: Said, phases: Phases) -> Loop:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
+from lab.plugins import blame
 from lab.runs import records, summary
 from lab.training import fingerprint, flops
 from lab.training.random import seed_everything
@@ -64,7 +65,7 @@ class Attempt:
             status = "stopped" if stopped else "completed"
             return self.stop.exit_code if stopped else 0
         except BaseException as error:
-            reason = error.what if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+            reason = error.what if isinstance(error, LabError) else blame.told(error, self.parts.plugins.installed)
             raise
         finally:
             self.observers.run_finished(self.position.step)

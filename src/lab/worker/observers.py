@@ -9,17 +9,25 @@ from lab.contracts import EVENTS, Observer
 from lab.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lab.contracts import Evaluation, LoopContext
 
 logger = logging.getLogger(__name__)
 
 
-class Observers:
-    """Tells each observer what happens. One that raises is reported and hears nothing more."""
+def plainly(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}"
 
-    def __init__(self, named: Sequence[tuple[str, Observer]] = ()) -> None:
+
+class Observers:
+    """Tells each observer what happens. One that raises is reported, in the words of `told`, and hears nothing more."""
+
+    def __init__(
+        self, named: Sequence[tuple[str, Observer]] = (), told: Callable[[BaseException], str] = plainly
+    ) -> None:
+        self._told = told
         for name, observer in named:
             refuse_unknown_methods(name, observer)
         self._listening = list(named)
@@ -61,9 +69,9 @@ class Observers:
             name, observer = entry
             try:
                 getattr(observer, event)(*what)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._listening.remove(entry)
-                self.switched_off[name] = f"{event}: {type(error).__name__}: {error}"
+                self.switched_off[name] = f"{event}: {self._told(error)}"
                 logger.exception("observer %s raised in %s and is switched off; the run goes on", name, event)
 
 

@@ -7,10 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
+from lab.plugins.loading import owned
 from lab.worker.command import run_command
 
 if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
+    from lab.worker.assemble import Parts
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +32,18 @@ def preflight(run: RunDirectory) -> int:
         else:
             failed.append(str(finding))
     if failed:
-        raise LabError("The kernel checks failed:\n" + "\n".join(failed), "Choose another attention or loss.")
+        listed = "\n".join(failed)
+        raise LabError(
+            f"The kernel checks failed for {_checked(parts)}:\n{listed}", "Choose another attention or loss."
+        )
     return 0
+
+
+def _checked(parts: Parts) -> str:
+    """The parts that were checked, each with the plugin that brings it."""
+    chosen = {"attention": parts.experiment.attention, "loss": parts.experiment.loss}
+    found = {kind: parts.plugins.find(kind, choice.name) for kind, choice in chosen.items() if choice}
+    return " and ".join(owned(kind, plugin, part) for kind, (plugin, part) in found.items())
 
 
 if __name__ == "__main__":
