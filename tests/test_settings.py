@@ -111,6 +111,18 @@ def test_an_env_file_that_is_no_text_is_a_usage_error(project):
         read_settings()
 
 
+def test_a_misspelt_setting_of_a_cloud_is_pointed_out(project, monkeypatch, caplog):
+    from lab_runpod import settings
+
+    monkeypatch.setenv("LAB_RUNPOD_CONECT_SECONDS", "5")
+
+    settings.read_settings()
+
+    assert caplog.messages == [
+        "LAB_RUNPOD_CONECT_SECONDS is no setting of lab. Did you mean LAB_RUNPOD_CONNECT_SECONDS?"
+    ]
+
+
 def test_a_misspelt_setting_is_pointed_out(project, monkeypatch, caplog):
     monkeypatch.setenv("LAB_BLOCKED_PLUGIN", "wandb")
     (project / ".env").write_text("LAB_RUNZ=x\n")

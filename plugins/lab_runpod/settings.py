@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lab.errors import UsageError
-from lab.settings import project_folder
+from lab.settings import project_folder, warn_of_misspelt
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -65,8 +65,10 @@ class RunPodSettings(BaseSettings):
 
 def read_settings() -> RunPodSettings:
     """The settings of this machine. Raises `UsageError` naming the variable that is wrong."""
+    file = project_folder() / ".env"
+    warn_of_misspelt(RunPodSettings, file)
     try:
-        return RunPodSettings(_env_file=project_folder() / ".env")  # type: ignore[call-arg]  # pydantic-settings takes it
+        return RunPodSettings(_env_file=file)  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
         faults = [f"LAB_RUNPOD_{'.'.join(map(str, f['loc'])).upper()}: {f['msg']}" for f in error.errors()]
         raise UsageError("\n".join(faults), "Change it in the environment or in .env.") from error

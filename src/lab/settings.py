@@ -88,7 +88,7 @@ def read_settings() -> Settings:
     if file.is_symlink() and not os.path.exists(file):  # else every key in it would be missing without a word
         raise UsageError(f"{file}: is a link that leads to no file", "Mend the link or delete it.")
     try:
-        _warn_of_misspelt(file)
+        warn_of_misspelt(Settings, file)
         return Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
         faults = [f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()]
@@ -97,12 +97,13 @@ def read_settings() -> Settings:
         raise UsageError(f"{file}: cannot be read: {error}") from error
 
 
-def _warn_of_misspelt(file: Path) -> None:
-    """Point out variables that look like ours but are not; a stage's own are given to it by the stage runner."""
+def warn_of_misspelt(settings: type[BaseSettings], file: Path) -> None:
+    """Point out variables that look like a setting but are none; a stage's own are given to it by the stage runner."""
     if f"{PREFIX}STAGE" in os.environ:
         return
-    ours = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    prefix = settings.model_config["env_prefix"]
+    ours = [f"{prefix}{name.upper()}" for name in settings.model_fields]
     for name in {**dotenv_values(file), **os.environ}:
-        near = get_close_matches(name.upper(), ours, n=1, cutoff=0.8) if name.upper().startswith(PREFIX) else []
+        near = get_close_matches(name.upper(), ours, n=1, cutoff=0.8) if name.upper().startswith(prefix) else []
         if near and name.upper() not in ours:
             logger.warning("%s is no setting of lab. Did you mean %s?", name, near[0])

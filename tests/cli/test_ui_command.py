@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -50,3 +51,32 @@ def test_a_server_that_ends_at_once_is_not_waited_for() -> None:
 
     with pytest.raises(LabError, match="ended with exit code 3"):
         ui_server.wait_for(port, process)
+
+
+VIEWER = """
+import sys
+from types import SimpleNamespace
+import lab.plugins
+from lab.cli import ui_server
+
+server = [sys.executable, "-m", "http.server", sys.argv[1], "--bind", "127.0.0.1"]
+tracker = SimpleNamespace(viewer=lambda port: (server, {}, "its page"))
+lab.plugins.load = lambda settings: SimpleNamespace(build=lambda *_: tracker)
+ui_server.serve(int(sys.argv[1]), None, open_page=False)
+"""
+
+
+def test_a_viewer_does_not_outlive_the_command_that_was_killed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", VIEWER, str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    with process.stdout as told:
+        assert told.readline().startswith("its page")
+    [viewer] = psutil.Process(process.pid).children()
+
+    process.kill()
+    process.wait()
+
+    viewer.wait(timeout=30)  # psutil raises when it is still there

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import tarfile
 
 import pytest
@@ -135,6 +136,20 @@ def test_a_bundle_is_unpacked_once(store):
     assert second == first == store.folder / "code" / store.sha256
     assert (second / "src" / "a.py").stat().st_ino == inode
     assert [path.name for path in (store.folder / "code").iterdir()] == [store.sha256]
+
+
+def test_code_that_nothing_used_for_a_month_goes_and_comes_back_when_it_is_used(store):
+    code = store.open()
+    neighbours = [code.with_name("a" * 64), code.with_name("b" * 64)]
+    for folder in neighbours:
+        shutil.copytree(code, folder)
+    for folder in (code, neighbours[0]):
+        os.utime(folder, (0, 0))
+
+    again = store.open()
+
+    assert sorted(path.name for path in again.parent.iterdir()) == sorted([store.sha256, "b" * 64])
+    assert (again / "src" / "a.py").read_bytes() == b"one"
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "linked"])

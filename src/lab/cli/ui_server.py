@@ -14,6 +14,7 @@ import typer
 
 from lab.cli import output
 from lab.errors import AskedToStop, LabError, UsageError
+from lab.jobs.stages import end_with_parent
 
 if TYPE_CHECKING:
     from lab.settings import Settings
@@ -36,7 +37,9 @@ def serve(port: int, settings: Settings, *, open_page: bool) -> None:
     if _taken(port):
         raise UsageError(f"Port {port} is in use on this machine.", f"Another one: lab ui --port {port + 1}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(AskedToStop.exit_code))  # so that the server ends too
-    process = subprocess.Popen(argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL, preexec_fn=end_with_parent
+    )
     try:
         wait_for(port, process)
         output.show(output.plain(f"{address}  (Ctrl-C ends it)"))

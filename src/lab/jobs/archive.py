@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -9,6 +10,7 @@ import os
 import secrets
 import shutil
 import tarfile
+import time
 import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 UNPACKED_LIMIT_BYTES = 2_000_000_000
+UNUSED_SECONDS = 30 * 86400.0
+"""Longer than any run: code that was not started for so long can go, and comes back from a run's own bundle."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -80,7 +84,8 @@ def members(archive: Path, limit_bytes: int = UNPACKED_LIMIT_BYTES) -> Iterator[
 def code_folder(archive: Path, sha256: str, store: Path) -> Path:
     """The archive's files in `<store>/code/<sha256>`, unpacked once and verified each time.
 
-    A folder that somebody changed is replaced. Raises `LabError` when the archive itself is not the one expected.
+    A folder that somebody changed is replaced, and one that nothing used for a month goes. Raises `LabError` when the
+    archive itself is not the one expected.
     """
     try:
         content = archive.read_bytes()
@@ -92,6 +97,8 @@ def code_folder(archive: Path, sha256: str, store: Path) -> Path:
     target = store / "code" / sha256
     if not _is_intact(target, archive):
         _replace(target, archive)
+    os.utime(target)
+    _forget_unused(target.parent)
     return target
 
 
@@ -114,6 +121,14 @@ def _replace(target: Path, archive: Path) -> None:
     finally:
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _forget_unused(folder: Path) -> None:
+    """Remove the code of bundles that nothing started lately, and what a kill left half unpacked."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(path)
 
 
 def _is_intact(target: Path, archive: Path) -> bool:

@@ -129,7 +129,7 @@ class Stage:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_end_with_runner,
+                preexec_fn=end_with_parent,
             )
 
     def ask_to_stop(self, reason: str) -> None:
@@ -360,8 +360,9 @@ def _adopt_orphans() -> None:
     _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what a stage leaves behind becomes our child, to be reaped
 
 
-def _end_with_runner() -> None:
-    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: a stage does not outlive a runner that was killed
+def end_with_parent() -> None:
+    """For a child before it becomes its command: SIGTERM when its parent ends, however that ends."""
+    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 if __name__ == "__main__":
