@@ -54,7 +54,7 @@ class LocalBackend:
             run.logs.mkdir(exist_ok=True)
             records.write_json(run.stage_plan, plan)
             records.write_json(run.receipt, {"schema": 1, "backend": receipt.backend, "handle": receipt.handle})
-            _start(run.stage_plan, stage_variables(os.environ, job.forwarded, code, store), run.path)
+            _start(run.stage_plan, stage_variables(os.environ, job.forwarded, code), run.path)
         except OSError as error:
             raise records.unwritable(run.path, error) from error
         return receipt

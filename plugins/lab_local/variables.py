@@ -32,7 +32,7 @@ NOT_INHERITED = ("LAB_PROJECT", "LAB_RUNS", "LAB_STORE")
 
 
 def stage_variables(
-    given: Mapping[str, str], forwarded: Sequence[str], code: Path, store: Path, python: str = sys.executable
+    given: Mapping[str, str], forwarded: Sequence[str], code: Path, python: str = sys.executable
 ) -> dict[str, str]:
     """The stage runner's environment: what is allowed of `given`, what the job forwards, and the way to the code."""
     kept = {name: value for name, value in given.items() if name in forwarded or _is_allowed(name)}
@@ -41,7 +41,9 @@ def stage_variables(
         **kept,
         "PATH": os.pathsep.join(dict.fromkeys(path)),
         "PYTHONPATH": os.pathsep.join([str(code / "src"), str(code / "plugins")]),
-        "PYTHONPYCACHEPREFIX": str(store / "pycache"),
+        # The unpacked code stays as it was verified. A cache elsewhere would hide the one that pip made for torch, and
+        # each project's first run would compile all of it again.
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }
 

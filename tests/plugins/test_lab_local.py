@@ -138,12 +138,12 @@ def test_what_tunes_the_machine_reaches_a_stage_and_what_promises_a_secret_does_
         "PATH": "/bin", "NUM_TOKENS": "5", "TOKENIZERS_PARALLELISM": "false", "WANDB_API_KEY": "w",
     }  # fmt: skip
 
-    found = stage_variables(given, ["WANDB_API_KEY"], Path("/code"), Path("/store"), "/venv/bin/python")
+    found = stage_variables(given, ["WANDB_API_KEY"], Path("/code"), "/venv/bin/python")
 
     assert found == {
         "CUDA_VISIBLE_DEVICES": "1", "HF_HOME": "/hf", "OMP_NUM_THREADS": "2", "LAB_BLOCKED_PLUGINS": "x",
         "TOKENIZERS_PARALLELISM": "false", "WANDB_API_KEY": "w", "PATH": "/venv/bin:/bin",
-        "PYTHONPATH": "/code/src:/code/plugins", "PYTHONPYCACHEPREFIX": "/store/pycache", "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": "/code/src:/code/plugins", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
     }  # fmt: skip
 
 
