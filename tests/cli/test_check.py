@@ -88,6 +88,18 @@ def test_what_is_wrong_stops_with_exit_2(lab, acme, arguments, said):
     assert said in shown.err
 
 
+@pytest.mark.parametrize("command", [["check", "smoke"], ["run", "smoke"], ["experiments"]])
+def test_outside_a_project_it_says_where_to_go(lab, tmp_path, monkeypatch, command):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    shown = lab(*command)
+
+    told = "That folder is not there: change to the folder of your project, or name it in LAB_PROJECT.\n"
+    assert (shown.out + shown.err).endswith(told)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_in_a_terminal_lines_break_between_settings_only():
     section = {"learning_rate": 0.0003, "weight_decay": 0.1, "betas": [0.9, 0.95], "clip": 1.0}
 

@@ -22,6 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def list_experiments(as_json: Json = False) -> None:
     """List the experiments, each below the one that it extends."""
     from lab.cli.output import near, plain, print_json, show, table
+    from lab.experiment.loading import NO_PROJECT
     from lab.settings import read_settings
 
     settings = read_settings()
@@ -31,6 +32,8 @@ def list_experiments(as_json: Json = False) -> None:
         return
     if not rows:
         show(f"There is no experiment in {near(settings.experiments_folder)}.")
+        if not settings.experiments_folder.is_dir():
+            show(NO_PROJECT)
         return
     listing = table("EXPERIMENT", "CHANGES", "DESCRIPTION", whole=("EXPERIMENT",), cut=("DESCRIPTION",))
     for depth, row in _tree(rows, None):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 UNDECLARED = ("name", "description", "group")
 COMMAND_LINE = "--set"
+NO_PROJECT = "That folder is not there: change to the folder of your project, or name it in LAB_PROJECT."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 PACKAGED = Path(__file__).parent.parent / "experiments"  # where a wheel brings ours
 
@@ -137,7 +138,9 @@ def _locate(name: str, places: Sequence[Path], asker: str = "") -> Path:
             if _is_file(place / f"{name}.toml"):
                 return place / f"{name}.toml"
     known = sorted({known for place in places for known in names(place)})
-    raise UsageError(f"{asker}no experiment is called '{name}' in {places[0]}", did_you_mean(name, known))
+    lost = "" if asker or places[0].is_dir() else NO_PROJECT
+    do = " ".join(filter(None, (did_you_mean(name, known), lost)))
+    raise UsageError(f"{asker}no experiment is called '{name}' in {places[0]}", do)
 
 
 def _is_file(path: Path) -> bool:
