@@ -17,10 +17,11 @@ from smoke_model import SMALL, smoke_loop
 from lab.runs import records
 from lab.training import checkpoint
 from lab.worker.clock import WallClock
-from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.execute import Execution, Position
 from lab.worker.observers import Observers
 from lab.worker.phases import Phases
 from lab.worker.process import keep_large_buffers
+from lab.worker.schedule import Schedule
 from lab.worker.stop import Stop
 
 STEPS = 4

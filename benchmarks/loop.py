@@ -23,10 +23,11 @@ from torch.nn.utils import clip_grad_norm_
 
 from lab.contracts import Step
 from lab.worker.clock import WallClock
-from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.execute import Execution, Position
 from lab.worker.observers import Observers
 from lab.worker.phases import Phases
 from lab.worker.process import keep_large_buffers
+from lab.worker.schedule import Schedule
 from lab.worker.stop import Stop
 
 SIZES = {"a 50 ms step": (SMALL, 5, 4), "the smoke experiment": ((), 1, 1)}

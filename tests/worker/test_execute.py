@@ -12,9 +12,10 @@ from lab.errors import LabError
 from lab.runs import records, summary
 from lab.runs.directory import RunDirectory
 from lab.worker.clock import WallClock
-from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.execute import Execution, Position
 from lab.worker.observers import Observers
 from lab.worker.phases import Phases
+from lab.worker.schedule import Schedule
 from lab.worker.stop import Stop
 
 

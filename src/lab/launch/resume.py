@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,17 +13,15 @@ from pydantic import ValidationError
 
 from lab.contracts import JobState
 from lab.errors import LabError, Refused, UsageError
-from lab.experiment import COMPUTING_KEYS, Experiment, PartChoice, flat, load
-from lab.jobs import bundle
-from lab.launch import collect, recording
+from lab.experiment import Experiment, PartChoice
+from lab.launch import changes, collect, recording
 from lab.launch.job_of import job_of
-from lab.launch.plan import plugin_records
 from lab.launch.variables import export, variables
 from lab.runs import attempts, records
 from lab.runs.status import status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from lab.contracts import Backend
@@ -36,10 +33,8 @@ if TYPE_CHECKING:
     from lab.runs.status import Status
     from lab.settings import Settings
 
-AS_RECORDED = "To go on exactly as recorded, with the experiment and the code kept in the run: --as-recorded"
-CODE = ("src/", "plugins/", "scripts/")
-"""What of a bundle can change the results; experiments are compared as such."""
 _SHOWN = 20
+AS_RECORDED = "To go on exactly as recorded, with the experiment and the code kept in the run: --as-recorded"
 
 
 @dataclass(frozen=True)
@@ -70,14 +65,10 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     provenance = _read(run.provenance)
     experiment = recorded_experiment(run, config)
     if not as_recorded:
-        differences = [
-            *_changed_code(settings, provenance),
-            *_changed_plugins(provenance, plugins, experiment),
-            *_changed_experiment(config, experiment, settings, plugins),
-        ]
-        if differences:
-            raise Refused(_told(run, differences), AS_RECORDED)
-        experiment = _current(config, settings, plugins)
+        changed = changes.since(config, provenance, experiment, settings, plugins)
+        if changed:
+            raise Refused(_told(run, changed), AS_RECORDED)
+        experiment = changes.current(config, settings, plugins)
     known = variables(settings)
     bundle_sha256 = provenance.get("bundle_sha256")
     if not isinstance(bundle_sha256, str):
@@ -167,59 +158,13 @@ def _require_code(run: RunDirectory, sha256: str) -> None:
         raise LabError(f"{run.bundle}: is damaged: it is not the code that ran.", "Start anew with: lab run")
 
 
-def _current(config: Record, settings: Settings, plugins: Plugins) -> Experiment:
-    """The experiment as its files and the recorded --set now say."""
-    overrides = [text for text in config.get("overrides", ()) if isinstance(text, str)]
-    files = config.get("files") or [""]
-    file = settings.project / str(files[0])
-    name = str(file) if file.is_file() else str(config["experiment"]["name"])
-    loaded = load(name, settings.experiments_folder, overrides)
-    return plugins.check(loaded.experiment, loaded.where)
-
-
-def _changed_experiment(config: Record, recorded: Experiment, settings: Settings, plugins: Plugins) -> Iterator[str]:
-    """What decides the computation and is otherwise now; limits, trackers and the like may change."""
-    try:
-        current = _current(config, settings, plugins)
-    except LabError as error:
-        yield f"the experiment can no longer be loaded: {error.what}"
-        return
-    old, new = flat(recorded), flat(current)
-    for key in dict.fromkeys([*old, *new]):
-        if key.partition(".")[0] in COMPUTING_KEYS and old.get(key) != new.get(key):
-            yield f"experiment: {key}: {old.get(key)} -> {new.get(key)}"
-
-
-def _changed_code(settings: Settings, provenance: Record) -> Iterator[str]:
-    recorded = provenance.get("files")
-    old = _of_code(recorded if isinstance(recorded, dict) else {})
-    new = _of_code(bundle.collect(settings.project, limit_bytes=sys.maxsize).hashes)
-    for path in sorted({*old, *new}):
-        if old.get(path) != new.get(path):
-            what = "changed" if path in old and path in new else "is new" if path in new else "is gone"
-            yield f"code: {path} {what}"
-
-
-def _of_code(files: Mapping[str, str]) -> dict[str, str]:
-    return {path: sha256 for path, sha256 in files.items() if path.startswith(CODE)}
-
-
-def _changed_plugins(provenance: Record, plugins: Plugins, experiment: Experiment) -> Iterator[str]:
-    """Plugins that are installed beside lab: their code is not in the bundle."""
-    recorded = {str(one.get("name")): one for one in provenance.get("plugins") or () if isinstance(one, dict)}
-    for now in plugin_records(plugins, experiment):
-        before = recorded.get(str(now["name"]), {})
-        if now["third_party"] and before.get("files_sha256") != now["files_sha256"]:
-            yield f"plugin: {now['name']} {before.get('version')} -> {now['version']}, with other files"
+def described(resumption: Resumption) -> str:
+    """Say which attempt starts, and from where."""
+    start = "from its checkpoint" if resumption.from_checkpoint else "from the start: it has no checkpoint"
+    return f"{resumption.run.id}: attempt {resumption.job.attempt}, {start}"
 
 
 def _told(run: RunDirectory, differences: list[str]) -> str:
     more = [f"and {len(differences) - _SHOWN} more"] if len(differences) > _SHOWN else []
     listed = "\n".join(f"  {line}" for line in [*differences[:_SHOWN], *more])
     return f"{run.id} cannot be resumed as it was: it would go on with something else.\n{listed}"
-
-
-def described(resumption: Resumption) -> str:
-    """Say which attempt starts, and from where."""
-    start = "from its checkpoint" if resumption.from_checkpoint else "from the start: it has no checkpoint"
-    return f"{resumption.run.id}: attempt {resumption.job.attempt}, {start}"

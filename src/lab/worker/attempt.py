@@ -13,10 +13,11 @@ from lab.training import fingerprint, flops
 from lab.training.random import seed_everything
 from lab.worker import assemble, resume, surroundings
 from lab.worker.clock import clock_for
-from lab.worker.execute import Execution, Position, Schedule
+from lab.worker.execute import Execution, Position
 from lab.worker.mirrors import Mirrors, wanted
 from lab.worker.phases import Phases
 from lab.worker.process import keep_large_buffers
+from lab.worker.schedule import Schedule
 
 if TYPE_CHECKING:
     from lab.contracts import Loop

@@ -26,49 +26,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.contracts import Loop, Step
-    from lab.experiment import Experiment
     from lab.worker.clock import Clock, Lap
     from lab.worker.observers import Observers
     from lab.worker.phases import Phases
+    from lab.worker.schedule import Schedule
     from lab.worker.stop import Stop
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What is due after which step."""
-
-    steps: int
-    warmup_steps: int = 0
-    evaluate_every: int | None = None
-    evaluate_before: bool = False
-    save_every: int | None = None
-
-    @classmethod
-    def of(cls, experiment: Experiment) -> Schedule:
-        """As the experiment says."""
-        train, evaluate, checkpoint = experiment.train, experiment.evaluate, experiment.checkpoint
-        assert train is not None
-        return cls(
-            train.steps,
-            train.warmup_steps,
-            evaluate.every if evaluate else None,
-            evaluate.before_training if evaluate else False,
-            checkpoint.every if checkpoint else None,
-        )
-
-    def evaluates(self, step: int) -> bool:
-        """Whether the weights after `step` are evaluated."""
-        return self.evaluate_before if step == 0 else _every(self.evaluate_every, step)
-
-    def saves(self, step: int) -> bool:
-        """Whether a checkpoint is written after `step`: on schedule, and after the last one."""
-        return _every(self.save_every, step) or (self.save_every is not None and step == self.steps)
-
-
-def _every(steps: int | None, step: int) -> bool:
-    return steps is not None and step % steps == 0
 
 
 @dataclass
