@@ -45,7 +45,7 @@ def test_options_are_shown_with_their_defaults(lab, acme):
     lines = [line.strip() for line in lab("plugins", "--options").out.splitlines()]
 
     at = next(index for index, line in enumerate(lines) if "A sum of mine." in line)
-    assert lines[at + 1 : at + 4] == ["path = (required)", "rows = 1024", "fast = False"]
+    assert lines[at + 1 : at + 4] == ["path = (required)", "rows = 1024", "fast = false"]
 
 
 def test_json_holds_everything(lab, acme):
@@ -59,13 +59,37 @@ def test_json_holds_everything(lab, acme):
             "summary": "A sum of mine.",
             "target": "nowhere:Loss",
             "extra": None,
-            "options": {"path": "(required)", "rows": "1024", "fast": "False"},
+            "options": {"path": "(required)", "rows": "1024", "fast": "false"},
         }
     ]
     assert (plugins["acme"]["distribution"], plugins["acme"]["version"]) == ("lab-acme", "2.1")
     assert (plugins["broken"]["state"], plugins["broken"]["parts"]) == ("broken", [])
     assert plugins["torch"]["third_party"] is False
     assert {"name": "greet", "from": "lab-acme 2.1"} in record["commands"]
+
+
+def test_no_line_of_the_options_is_wider_than_80_columns_and_what_is_cut_is_in_json(lab, install_plugin):
+    text = "long " * 100
+    options = f"from pydantic import BaseModel\n\nclass Options(BaseModel):\n    words: str = {text!r}\n"
+    install_plugin("acme", ACME, files={"acme_options.py": options})
+
+    lines = lab("plugins", "--options").out.splitlines()
+    [acme] = [one for one in json.loads(lab("plugins", "--json").out)["plugins"] if one["name"] == "acme"]
+
+    shown = [line for line in lines if line.startswith("    ")]
+    assert len(shown) > 20
+    assert [line for line in shown if len(line) > 80] == []
+    assert acme["parts"][0]["options"] == {"words": json.dumps(text)}
+
+
+def test_commands_that_nobody_can_call_are_pointed_out(lab, install_plugin):
+    install_plugin("one", ACME, commands={"check": "x:y", "greet": "x:y"})
+    install_plugin("two", ACME, commands={"greet": "x:z"})
+
+    lines = lab("plugins").out.splitlines()
+
+    assert "  command 'check' of lab-one 1.0 is never called: lab has one of this name" in lines
+    assert "  command 'greet' is offered twice, so it cannot be used: lab-one 1.0 and lab-two 1.0" in lines
 
 
 def test_a_blocked_plugin_is_listed_as_blocked(lab, acme, monkeypatch):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import traceback
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from lab.errors import LabError
 from lab.hookspecs import COMMANDS_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class BrokenCommand(LabError):
@@ -34,6 +37,20 @@ def listed() -> list[dict[str, str]]:
     """Every command that a plugin registered, and who did; nothing is imported."""
     found = [{"name": entry.name, "from": _owner(entry)} for entry in entry_points(group=COMMANDS_GROUP)]
     return sorted(found, key=lambda command: (command["name"], command["from"]))
+
+
+def unreachable() -> Iterator[str]:
+    """Say of each command of a plugin that nobody can call why not."""
+    from lab.cli import COMMANDS, GROUPS
+
+    owners: dict[str, list[str]] = {}
+    for command in listed():
+        owners.setdefault(command["name"], []).append(command["from"])
+    for name, offered in owners.items():
+        if name in (*COMMANDS, *GROUPS):
+            yield f"command '{name}' of {' and '.join(offered)} is never called: lab has one of this name"
+        elif len(offered) > 1:
+            yield f"command '{name}' is offered twice, so it cannot be used: {' and '.join(offered)}"
 
 
 def _loaded(entry: EntryPoint) -> Any:
