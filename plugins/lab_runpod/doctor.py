@@ -47,9 +47,9 @@ class Doctor:
         folder: Path,
         say: Callable[[str], None],
         clock: Clock | None = None,
-        uploads: tuple[int, ...] = UPLOADS,
+        uploads: tuple[int, ...] = (),
     ) -> None:
-        self.clock, self.folder, self.uploads = clock or SystemClock(), folder, uploads
+        self.clock, self.folder, self.uploads = clock or SystemClock(), folder, uploads or UPLOADS
         self.settings = provider.settings
         self.answers = Answers(folder / "answers", self.settings.api_key.get_secret_value())
         client = Client(self.settings, attempts=5, sleep=self.clock.sleep, heard=self.answers.keep)

@@ -8,7 +8,9 @@ import pytest
 from fakes import ScaledClock
 from pydantic import SecretStr
 from simulator import Scenario, Simulator
+from typer.testing import CliRunner
 
+from lab.cli import app
 from lab.errors import StillBilling
 from lab_runpod.doctor import Doctor
 from lab_runpod.provider import RunPodProvider
@@ -64,6 +66,33 @@ def test_a_whole_visit_measures_everything_and_deletes_its_pod(cloud, doctor, tm
     assert "404 from" in found["the proxy reaches the Pod"].detail
     assert found["self-stop by action"].passed
     assert json.loads((tmp_path / "doctor" / "doctor.json").read_text())["checks"]
+
+
+def test_the_command_measures_the_service_its_settings_name_and_shows_every_check(cloud, factor, project, monkeypatch):
+    addresses = {
+        "API": cloud.api_url,
+        "PROXY": cloud.proxy_url,
+        "GRAPHQL": f"{cloud.url}/graphql",
+        "V1": f"{cloud.url}/v1",
+    }
+    for name, address in addresses.items():
+        monkeypatch.setenv(f"LAB_RUNPOD_{name}_URL", address)
+    monkeypatch.setenv("RUNPOD_API_KEY", cloud.account_key)
+    monkeypatch.setattr("lab_runpod.client.QUIET_SECONDS", 0.1)
+    monkeypatch.setattr("lab_runpod.doctor.SystemClock", lambda: ScaledClock(factor))
+    monkeypatch.setattr("lab_runpod.doctor.UPLOADS", SMALL)
+
+    result = CliRunner().invoke(app, ["doctor", "--backend", "runpod", "--yes", "--json"])
+
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["passed"]) == (0, True)
+    assert {"the key may list Pods", "self-stop by action", "a deleted Pod is gone"} <= {
+        one["name"] for one in told["checks"]
+    }
+    assert cloud.alive == []
+    assert len(cloud.cloud.pods) == 1
+    [folder] = (project / ".lab" / "doctor").iterdir()
+    assert json.loads((folder / "doctor.json").read_text())["checks"] == told["checks"]
 
 
 def test_the_saved_answers_are_the_services_own_and_hold_no_secret_and_no_strangers_pod(cloud, doctor, tmp_path):
