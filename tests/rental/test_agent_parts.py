@@ -376,6 +376,56 @@ def test_a_strangers_plugin_from_a_folder_is_carried_along_and_found_there(insta
     assert "acme = lab_acme" in (folder / "entry_points.txt").read_text()
 
 
+@pytest.mark.parametrize("how", [{"dir_info": {}}, {"archive_info": {"hash": "sha256=00"}}])
+def test_whatever_was_installed_from_this_machine_is_carried_with_all_its_files(
+    install_plugin, tmp_path, monkeypatch, how
+):
+    source = json.dumps({"url": "file:///home/me/acme", **how})
+    files = {
+        "lab_acme-1.0.dist-info/direct_url.json": source,
+        "acme_rest/__init__.py": "",
+        "acme_rest/words.txt": "a\n",
+    }
+    site = install_plugin("acme", "ACME = 42", requires=("LLM_Training.Lab>=0.1",), files=files)
+    (site / "acme_rest" / "table.bin").write_bytes(b"\xff\x00")
+    monkeypatch.setattr(install, "make_venv", lambda venv: sys.executable)
+
+    lines, carried = requirements.of_plugins(third_party("lab-acme"))
+    install.main({"venv": "v", "code": str(tmp_path / "code"), "distributions": json.loads(json.dumps(carried))})
+
+    arrived = {path.name: path.read_bytes() for path in (tmp_path / "code/src/acme_rest").iterdir()}
+    assert lines == []
+    assert arrived == {"__init__.py": b"", "words.txt": b"a\n", "table.bin": b"\xff\x00"}
+    assert (tmp_path / "code/src/lab_acme.py").read_text() == "ACME = 42"
+
+
+def test_the_installer_is_told_of_lab_before_it_is_asked_for_what_requires_lab(tmp_path, monkeypatch, python):
+    told = []
+    monkeypatch.setattr(install, "make_venv", lambda venv: python)
+    monkeypatch.setattr(install, "_install", lambda python, missing, index: told.append(dist_infos(python)) or 0)
+    order = {"venv": "v", "code": str(tmp_path), "packages": ["no-such-package-at-all"]}
+
+    for number in ("0.1", "0.2"):
+        lab = {"name": "llm-training-lab", "version": number, "entry_points": ""}
+        install.main({**order, "distributions": [lab]})
+
+    assert told == [["llm_training_lab-0.1.dist-info"], ["llm_training_lab-0.2.dist-info"]]
+
+
+def test_an_installed_lab_is_left_as_it_is(tmp_path):
+    real = tmp_path / "llm_training_lab-0.1.dist-info"
+    real.mkdir()
+    (real / "RECORD").touch()
+
+    install.announce(tmp_path, {"name": "llm-training-lab", "version": "0.2", "entry_points": ""})
+
+    assert list(tmp_path.iterdir()) == [real]
+
+
+def dist_infos(python):
+    return sorted(path.name for path in install.site_of(python).glob("llm*.dist-info"))
+
+
 def test_a_carried_file_cannot_leave_the_code(tmp_path):
     with pytest.raises(ValueError, match="leaves the folder"):
         install.describe(tmp_path, {"name": "x", "version": "1", "entry_points": "", "files": {"../escape.py": ""}})

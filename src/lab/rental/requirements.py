@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from lab.plugins.origin import requirement
 from lab.runs.provenance import DISTRIBUTION
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ def bundled() -> list[dict[str, Any]]:
 
 
 def of_plugins(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
-    """What strangers' plugins need there: lines for the index, or their files when a folder is their source.
+    """What strangers' plugins need there: lines for the index, or their files when they were installed from here.
 
     `records` are those of a run's provenance. One that brought the backend alone has done its work here.
     """
@@ -56,13 +60,17 @@ def of_plugins(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[di
             found = distribution(name)
         except PackageNotFoundError:
             continue
-        source = json.loads(found.read_text("direct_url.json") or "{}")
-        if "dir_info" not in source:
-            lines.append(f"{name} @ {source['url']}" if source.get("url") else f"{name}=={found.version}")
+        line = requirement(name)
+        if line is not None:
+            lines.append(line)
             continue
-        carried.append({**_described(found), "files": _files(found)})
-        lines += [line for line in found.requires or () if "extra ==" not in line and not line.startswith(DISTRIBUTION)]
+        carried.append({**_described(found), **_files(found)})
+        lines += [line for line in found.requires or () if "extra ==" not in line and not _is_lab(line)]
     return lines, carried
+
+
+def _is_lab(line: str) -> bool:
+    return canonicalize_name(Requirement(line).name) == DISTRIBUTION
 
 
 def _described(found: Distribution) -> dict[str, Any]:
@@ -70,17 +78,37 @@ def _described(found: Distribution) -> dict[str, Any]:
     return {"name": found.metadata["Name"], "version": found.version, "entry_points": entry_points}
 
 
-def _files(found: Distribution) -> dict[str, str]:
-    """The text files of every module that the plugin's entry points name, by their path on the module search path."""
+def _files(found: Distribution) -> dict[str, dict[str, str]]:
+    """The files of the plugin's modules by their path on the module search path: as text, or in base64 where not."""
     files: dict[str, str] = {}
-    for module in {entry.module.partition(".")[0] for entry in found.entry_points if entry.group.startswith("lab")}:
-        spec = find_spec(module)
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            for path in sorted(Path(folder).rglob("*.py")):
-                files[f"{module}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
-        if spec and spec.origin and not spec.submodule_search_locations:
-            files[f"{module}.py"] = Path(spec.origin).read_text(encoding="utf-8")
-    return files
+    binary: dict[str, str] = {}
+    for place in (place for module in sorted(_modules(found)) for place in _places(module)):
+        for path in [place] if place.is_file() else sorted(place.rglob("*")):
+            if not path.is_file() or "__pycache__" in path.parts:
+                continue
+            name, content = path.relative_to(place.parent).as_posix(), path.read_bytes()
+            try:
+                files[name] = content.decode("utf-8")
+            except UnicodeDecodeError:
+                binary[name] = base64.b64encode(content).decode("ascii")
+    return {"files": files, "binary": binary}
+
+
+def _modules(found: Distribution) -> set[str]:
+    """What its entry points name, and whatever else it installed; an editable installation lists only the former."""
+    named = {entry.module.partition(".")[0] for entry in found.entry_points if entry.group.startswith("lab")}
+    listed = {path.parts[0].removesuffix(".py") for path in found.files or () if path.suffix == ".py"}
+    return named | {name for name in listed if name.isidentifier()}
+
+
+def _places(module: str) -> Sequence[Path]:
+    """The folder of a package, or the file of a module; nothing is imported."""
+    spec = find_spec(module)
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations:
+        return [Path(folder) for folder in spec.submodule_search_locations]
+    return [Path(spec.origin)] if spec.origin and spec.has_location else ()
 
 
 def _installed() -> Distribution | None:

@@ -8,6 +8,7 @@ version is installed. The job's code itself comes from the bundle by PYTHONPATH 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -43,6 +44,9 @@ print(json.dumps([line for line in json.load(sys.stdin) if lacks(line)]))
 def main(order: dict[str, Any]) -> int:
     """Make the environment; repeating it is quick."""
     python = make_venv(Path(order["venv"]))
+    for distribution in order.get("distributions", ()):
+        if not distribution.get("files"):
+            announce(site_of(python), distribution)
     missing = lacking(python, [*order.get("packages", ()), *order.get("requirements", ())])
     if missing:
         _say(f"installing {', '.join(missing)}")
@@ -64,9 +68,14 @@ def make_venv(venv: Path) -> Path:
         shutil.rmtree(venv, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(venv)], check=True)
     if sys.prefix != sys.base_prefix:
-        site = subprocess.run([str(python), "-c", SITE], capture_output=True, text=True, check=True).stdout.strip()
-        Path(site, "surrounding.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        site_of(python).joinpath("surrounding.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return python
+
+
+def site_of(python: Path) -> Path:
+    """Where the environment keeps its own packages."""
+    answer = subprocess.run([str(python), "-c", SITE], capture_output=True, text=True, check=True)
+    return Path(answer.stdout.strip())
 
 
 def lacking(python: Path, required: list[str]) -> list[str]:
@@ -91,19 +100,35 @@ def _install(python: Path, missing: list[str], index: str | None) -> int:
     return subprocess.run([*command, *missing], env=environment, check=False).returncode
 
 
+def announce(site: Path, distribution: dict[str, Any]) -> None:
+    """Let the installer know what the bundle brings: what requires it would else ask an index for it, in vain."""
+    found = list(site.glob(f"{distribution['name'].replace('-', '_')}-*.dist-info"))
+    if any((folder / "RECORD").exists() for folder in found):
+        return  # a real installation knows better
+    for older in found:
+        shutil.rmtree(older)
+    _metadata(site, distribution)
+
+
 def describe(code: Path, distribution: dict[str, Any]) -> None:
     """Let the entry points of code that came along be found, as those of an installed package are."""
+    _metadata(code / "src", distribution)
+    contents = {path: text.encode("utf-8") for path, text in distribution.get("files", {}).items()}
+    contents |= {path: base64.b64decode(text) for path, text in distribution.get("binary", {}).items()}
+    for path, content in contents.items():
+        if fault(path) is not None:
+            raise ValueError(f"{path!r} leaves the folder of the code")
+        (code / "src" / path).parent.mkdir(parents=True, exist_ok=True)
+        (code / "src" / path).write_bytes(content)
+
+
+def _metadata(folder: Path, distribution: dict[str, Any]) -> None:
     name, version = distribution["name"], distribution["version"]
-    folder = code / "src" / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(parents=True, exist_ok=True)
     text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     (folder / "METADATA").write_text(text, encoding="utf-8")
     (folder / "entry_points.txt").write_text(distribution["entry_points"], encoding="utf-8")
-    for path, content in distribution.get("files", {}).items():
-        if fault(path) is not None:
-            raise ValueError(f"{path!r} leaves the folder of the code")
-        (code / "src" / path).parent.mkdir(parents=True, exist_ok=True)
-        (code / "src" / path).write_text(content, encoding="utf-8")
 
 
 def _say(text: str) -> None:
