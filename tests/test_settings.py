@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import UsageError
-from lab.settings import find_project, read_settings
+from lab.settings import find_project, read_settings, variable
 
 
 def test_the_project_is_found_upward_from_the_working_directory(project, monkeypatch):
@@ -135,3 +135,11 @@ def test_a_misspelt_setting_is_pointed_out(project, monkeypatch, caplog):
         "LAB_BLOCKED_PLUGIN is no setting of lab. Did you mean LAB_BLOCKED_PLUGINS?",
         "LAB_RUNZ is no setting of lab. Did you mean LAB_RUNS?",
     ]
+
+
+def test_a_variable_is_found_in_the_environment_and_else_in_the_projects_file(project, monkeypatch):
+    (project / ".env").write_text("ACME_TOKEN='of the file'\nACME_EMPTY=\n")
+    asked = [variable("ACME_TOKEN"), variable("ACME_EMPTY"), variable("ACME_ABSENT")]
+    monkeypatch.setenv("ACME_TOKEN", "of the environment")
+
+    assert [*asked, variable("ACME_TOKEN")] == ["of the file", None, None, "of the environment"]

@@ -97,6 +97,21 @@ def read_settings() -> Settings:
         raise UsageError(f"{file}: cannot be read: {error}") from error
 
 
+def variables(project: Path) -> dict[str, str]:
+    """Every variable by name: this machine's environment, over what the project's `.env` says by dotenv's rules."""
+    file = project / ".env"
+    try:
+        written = dotenv_values(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    return {**{name: value for name, value in written.items() if value is not None}, **os.environ}
+
+
+def variable(name: str) -> str | None:
+    """One variable, such as a cloud's key; None when neither the environment nor the project's `.env` sets it."""
+    return variables(project_folder()).get(name) or None
+
+
 def warn_of_misspelt(settings: type[BaseSettings], file: Path) -> None:
     """Point out variables that look like a setting but are none; a stage's own are given to it by the stage runner."""
     if f"{PREFIX}STAGE" in os.environ:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from dotenv import dotenv_values
-
-from lab.errors import UsageError
+from lab.settings import variables as settings_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,13 +14,8 @@ if TYPE_CHECKING:
 
 
 def variables(settings: Settings) -> dict[str, str]:
-    """Every variable by name; `.env` follows dotenv's rules for quotes, comments and `export`."""
-    file = settings.project / ".env"
-    try:
-        written = dotenv_values(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    return {**{name: value for name, value in written.items() if value is not None}, **os.environ}
+    """Every variable by name."""
+    return settings_variables(settings.project)
 
 
 def export(names: Iterable[str], known: dict[str, str]) -> None:
