@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from sample_runs import write
 from lab.compare import facts
 from lab.compare.comparison import compare
 from lab.report import page
+from lab.runs import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +35,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = tmp_path_factory.mktemp("project") / ".runs"
     whole = write(runs, steps=60, observed=frozenset({21, 22}), overrides=("attention=flex",), dollars=0.4)
     other = write(runs, id=OTHER, steps=60, nan_steps=frozenset({30, 31}), description="<b>x</b>")
+    short = write(runs, id="short-20261201-0917-cccc", steps=1, warmup=0, every=9)
+    edited = [line for line in records.read_lines(short.metrics) if line["kind"] == "step"]
+    short.metrics.write_text("".join(json.dumps(line) + "\n" for line in edited), encoding="utf-8")
     comparison = runs / "comparison.html"
     comparison.write_text(page.comparison_page(compare([facts.read(whole), facts.read(other)])), encoding="utf-8")
-    return {"run": page.write(whole), "broken": page.write(other), "comparison": comparison}
+    written = {"run": page.write(whole), "broken": page.write(other), "one step": page.write(short)}
+    return {**written, "comparison": comparison}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +58,7 @@ def run(browser: Chromium, pages: dict[str, Path]) -> Iterator[Opened]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("name", ["run", "broken", "comparison"])
+@pytest.mark.parametrize("name", ["run", "broken", "one step", "comparison"])
 def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
     name: str, width: int, scheme: str, pages: dict[str, Path], browser: Chromium
 ) -> None:
@@ -60,6 +66,14 @@ def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
         assert found.complaints == []
         assert found.requests == [pages[name].as_uri()]
         assert found.width_of_content() == width
+
+
+def test_a_run_of_one_step_shows_its_one_value(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["one step"]) as found:
+        point = found.page.locator("[data-chart=loss] .mark-symbol.role-mark path")
+
+        assert point.count() == 1
+        assert point.is_visible()
 
 
 def test_every_section_has_a_heading_that_can_be_seen(run: Opened) -> None:

@@ -280,6 +280,15 @@ def test_the_ends_of_an_axis_hold_the_first_and_the_last_point() -> None:
     assert [low <= point["x"] <= high for point in spec["data"]["values"]] == [True] * 3
 
 
+def test_a_series_of_one_value_is_a_point_and_one_without_values_is_not_there() -> None:
+    one, none = Series("training", [3.0], [9.5]), Series("evaluation", [], [], "points")
+
+    spec, _ = specification(Chart("c", "Loss", "s", "loss", (one, none)))
+
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["point"]
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["training"]
+
+
 def test_the_normal_region_leaves_out_warm_up_and_observed_steps(runs: Path) -> None:
     run = facts.read(write(runs, steps=10, warmup=2, observed=frozenset({5, 6})))
 

@@ -6,6 +6,7 @@ Colours are the page's own variables, so that a chart follows light, dark and pa
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lab.report.charts import thinned
@@ -26,6 +27,7 @@ _SHOWN: Spec = {"domain": [{"expr": "shown_from"}, {"expr": "shown_to"}], "nice"
 
 def specification(chart: Chart) -> tuple[Spec, int]:
     """The chart as Vega-Lite, and how many values the largest bin stands for."""
+    chart = replace(chart, series=tuple(_seen(one) for one in chart.series if len(one.y)))
     values, bin_size = _values(chart)
     low, high = _extent(chart)
     labels = [one.label for one in chart.series]
@@ -48,6 +50,12 @@ def specification(chart: Chart) -> tuple[Spec, int]:
         "layer": layers,
         "config": _config(),
     }, bin_size
+
+
+def _seen(one: Series) -> Series:
+    """A line of one value has no length and would be invisible: it is drawn as a point."""
+    numbers = sum(map(math.isfinite, one.y))
+    return replace(one, style="points") if numbers == 1 and one.style == "line" else one
 
 
 def _extent(chart: Chart) -> tuple[float, float]:
