@@ -47,6 +47,7 @@ def test_it_shows_what_changed_what_it_resolves_to_and_what_it_needs(lab, acme):
     assert any(line.split() == ["loop", "acme", "(rows", "=", "5)"] for line in shown)
     assert any(line.split() == ["train.steps", "100_000"] for line in shown)
     assert any(line.split() == ["loop", "acme", "acme", "lab-acme", "1.0"] for line in shown)
+    assert shown[-2] == "elsewhere    pip install 'lab-acme==1.0'"
     assert shown[-1] == "loop acme needs nowhere-kernels, not installed here: pip install 'lab-acme[fast]'"
 
 

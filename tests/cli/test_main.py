@@ -123,6 +123,21 @@ def test_a_bug_is_called_one_and_shows_no_traceback_unless_asked(project, capsys
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
+def test_a_bug_of_a_plugin_is_called_the_plugins(project, capsys, install_plugin):
+    install_plugin("acme", NOTHING + "def broken():\n    raise KeyError('x')\n")
+    from lab_acme import broken
+
+    try:
+        broken()
+    except KeyError as error:
+        caught = error
+
+    assert failures.explain(caught) == 1
+    assert capsys.readouterr().err.startswith(
+        "Error: this is a bug in plugin acme (lab-acme 1.0), lab_acme.py:3, not in what you typed: KeyError in "
+    )
+
+
 def test_bad_settings_are_said_like_any_other_error(lab, monkeypatch):
     monkeypatch.setenv("LAB_TRACE_PLUGINS", "maybe")
 

@@ -195,6 +195,7 @@ def test_a_strangers_plugin_is_in_the_provenance_with_its_hash(settings, small, 
     ]
 
     assert (acme["distribution"], acme["version"], acme["third_party"]) == ("lab-acme", "3.1", True)
+    assert (acme["requirement"], acme["parts"]) == ("lab-acme==3.1", {"source": ["acme"]})
     assert len(acme["files_sha256"]) == 64
 
 

@@ -47,6 +47,8 @@ def show(record: Record) -> None:
     if checked and record["parts"]:
         output(_parts_table(record["parts"]), "")
     output(Text.assemble(("fingerprint  ", "dim"), record["fingerprint"]))
+    if lines := list(dict.fromkeys(part["requirement"] for part in record["parts"] or () if part["requirement"])):
+        output(Text.assemble(("elsewhere    ", "dim"), f"pip install {' '.join(map(repr, lines))}"))
     for part in record["parts"] or ():
         if part["missing"]:
             missing = f"{part['kind']} {part['name']} needs {', '.join(part['missing'])}, not installed here"
@@ -127,6 +129,7 @@ def _part(setting: object) -> str:
 
 def _parts(experiment: Experiment, plugins: Plugins) -> list[Record]:
     from lab.plugins import chosen, needs
+    from lab.plugins.origin import requirement
 
     rows = []
     for kind, key, choice in chosen(experiment):
@@ -141,6 +144,7 @@ def _parts(experiment: Experiment, plugins: Plugins) -> list[Record]:
                 "distribution": plugin.distribution,
                 "version": plugin.version,
                 "third_party": plugin.third_party,
+                "requirement": requirement(plugin.distribution) if plugin.third_party else None,
                 "missing": missing,
                 "install": needs.command(plugin, part) if missing else None,
             }

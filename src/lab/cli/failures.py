@@ -52,7 +52,7 @@ def explain(error: Exception) -> int:
         return 1
     reason = ": ".join(filter(None, [f"{type(error).__name__}{_place(error)}", " ".join(str(error).split())]))
     _write(
-        f"this is a bug in lab or in a plugin, not in what you typed: {reason}",
+        f"this is a bug in {_plugin(error) or 'lab or in a plugin'}, not in what you typed: {reason}",
         "" if debug else "Set LAB_DEBUG=1 to see the traceback, and report it with the command.",
     )
     return 1
@@ -65,6 +65,18 @@ def _debug() -> bool:
         return read_settings().debug
     except LabError:  # the settings themselves are what is wrong
         return False
+
+
+def _plugin(error: Exception) -> str:
+    """The stranger's plugin that raised, as `plugin acme (lab-acme 1.0)`; empty when none did."""
+    from lab.plugins import Plugins, blame
+    from lab.settings import read_settings
+
+    try:
+        strangers = [one for one in Plugins(read_settings().blocked_plugins).installed if one.third_party]
+    except LabError:  # as above
+        return ""
+    return blame.place(error, strangers).removeprefix("in ")
 
 
 def _place(error: Exception) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 LOG_LINES = 15
+SWITCHED_OFF = "observers_switched_off"
+"""The worker's note about observers that raised."""
 COLOURS = {"completed": "green", "stopped": "yellow", "failed": "red", "lost": "red"}
 
 
@@ -54,6 +56,8 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     output("", *fact_lines(facts), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
+    for name, why in _table(_table(records.read_json(run.environment) or {}, "notes"), SWITCHED_OFF).items():
+        output(plain(f"observer {name} was switched off: {why}", "yellow"))
     output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
 
 
