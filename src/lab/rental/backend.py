@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import random
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lab.contracts import JobState, LogLine, Quote, Receipt
 from lab.errors import AskedToStop, Interrupted, LabError
-from lab.rental import archive, homecoming, lifecycle, planning, reconciling, running, starting
+from lab.rental import archive, lifecycle, planning, reconciling, running, starting
 from lab.rental.agent_client import connect
 from lab.rental.attention import ending_command, named, still_billing
 from lab.rental.clock import SystemClock
 from lab.rental.facts import Facts, State, fold
 from lab.rental.journal import Held, Journal
+from lab.rental.looking import Looks
 from lab.rental.naming import owner_of
 from lab.rental.options import RentalOptions
 from lab.rental.rental import Rental
 from lab.rental.signals import Signals
-from lab.rental.states import job_state
 from lab.runs import records
 from lab.settings import read_settings
 
@@ -37,21 +37,6 @@ if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
 
 SIGTERM = 15
-LOOK_SECONDS = 3.0
-COST_SECONDS = 60.0
-
-
-@dataclass
-class _Seen:
-    """What one process remembers of a rental between two looks; losing it loses nothing."""
-
-    silence: running.Silence = field(default_factory=running.Silence)
-    home: homecoming.Homecoming = field(default_factory=homecoming.Homecoming)
-    stage: str | None = None
-    notices: set[str] = field(default_factory=set)
-    next_look: float = float("-inf")
-    next_cost: float = float("-inf")
-    job: JobState = field(default_factory=lambda: JobState("waiting"))
 
 
 class RentedBackend:
@@ -73,14 +58,12 @@ class RentedBackend:
         self.provider = provider
         self.options = options or RentalOptions()
         self.clock = clock or SystemClock()
-        self._connect = connect
         self.say = say
         self._store = store
         self._sync = sync
         self._streams = streams
         self._random = random.Random(seed)
-        self._memory: dict[str, _Seen] = {}
-        self._agents: dict[tuple[str, str], Agent] = {}
+        self._looks = Looks(self.clock, connect, lambda text: self.say(text))
 
     @cached_property
     def store(self) -> Path:
@@ -112,17 +95,14 @@ class RentedBackend:
 
     def state(self, receipt: Receipt) -> JobState:
         """Look at the job, no more often than makes sense: this renews the machine's lease and enforces the limits."""
-        known = self._seen(receipt.run_id)
-        if self.clock.monotonic() < known.next_look:
-            return known.job
-        known.next_look = self.clock.monotonic() + LOOK_SECONDS
+        if not self._looks.wanted(receipt.run_id):
+            return self._looks.latest(receipt.run_id)
         try:
             with self.opened(receipt.run_id) as rental:
-                self._look(rental)
-                known.job = self._job_state(rental)
+                self._looks.look(rental)
+                return self._looks.judge(rental)
         except Held as error:
             return JobState("running", reason=f"process {error.holder} works on it")
-        return known.job
 
     def records(self, receipt: Receipt, run: RunDirectory) -> None:
         """Nothing more to do: each look brings home what records, logs and checkpoints have grown by."""
@@ -142,7 +122,7 @@ class RentedBackend:
         It is deleted with proof, or stopped when it shall be kept. One whose results cannot be had is stopped too.
         """
         with self.opened(receipt.run_id) as rental:
-            self._look(rental)
+            self._looks.look(rental)
             if rental.facts.state in (State.FINISHED, State.VERIFIED):
                 self._drive(rental)
             facts = rental.facts
@@ -155,7 +135,7 @@ class RentedBackend:
         with self.opened(receipt.run_id) as rental:
             if rental.facts.state is State.RUNNING:
                 rental.note("a person asked to stop", keep=True)
-                running.ask_to_save(rental, self._seen(receipt.run_id).silence, "a person asked to stop")
+                running.ask_to_save(rental, self._looks.silence(rental.run.id), "a person asked to stop")
             else:
                 starting.halt(rental)
                 self._drive(rental)
@@ -196,8 +176,8 @@ class RentedBackend:
     def reconcile(self, receipt: Receipt) -> JobState:
         """Find out what became of a rental whose controller vanished, and finish what was begun."""
         with self.opened(receipt.run_id) as rental:
-            self._look(rental)
-            return self._job_state(rental)
+            self._looks.look(rental)
+            return self._looks.judge(rental)
 
     def owned(self) -> Sequence[Resource]:
         """Everything in the cloud that this project made, and every rental that is not over, orphans first."""
@@ -227,12 +207,12 @@ class RentedBackend:
             try:
                 yield rental
             finally:
-                if rental.facts != before or self._due(rental):
+                if rental.facts != before or self._looks.cost_is_due(rental):
                     archive.publish(rental)
 
     def _rental(self, journal: Journal, run: RunDirectory, job: Job) -> Rental:
         rental = Rental(
-            self.provider, journal, self.clock, run, job, self.options, self._agent, self.say, self._random,
+            self.provider, journal, self.clock, run, job, self.options, self._looks.agent, self.say, self._random,
             owner_of(self.store), archive.token(journal), self._streams,
         )  # fmt: skip
         rental.changed = archive.publish
@@ -265,56 +245,13 @@ class RentedBackend:
             starting.again(rental, purpose)
             self._drive(rental, until=frozenset({goal, State.FINISHED}))
 
-    def _look(self, rental: Rental) -> None:
-        if rental.facts.state is State.RUNNING:
-            lifecycle.guarded(rental, self._observe)
-            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
-
     def glance(self, rental: Rental) -> None:
         """Look whether a running job still runs and may, without bringing anything home."""
-        if rental.facts.state is State.RUNNING:
-            silence = self._seen(rental.run.id).silence
-            lifecycle.guarded(rental, lambda one: running.watch(one, silence, None))
-            lifecycle.drive(rental, until=frozenset({State.FINISHED}))
-
-    def _observe(self, rental: Rental) -> None:
-        known = self._seen(rental.run.id)
-        poll = running.watch(rental, known.silence, homecoming.cursors(rental.run))
-        if poll is not None:
-            known.stage = poll.job.stage if poll.job else None
-            known.home.take(rental, rental.agent(), poll)
-            for notice in poll.notices:
-                if notice not in known.notices:
-                    known.notices.add(notice)
-                    self.say(notice)
-
-    def _agent(self, url: str, token: str) -> Agent:
-        """One connection to each machine, kept between looks."""
-        if (url, token) not in self._agents:
-            self._agents[url, token] = self._connect(url, token)
-        return self._agents[url, token]
+        self._looks.glance(rental)
 
     def close(self) -> None:
         """Give up the connections to machines; the rentals themselves go on."""
-        for agent in self._agents.values():
-            agent.close()
-        self._agents.clear()
-
-    def _due(self, rental: Rental) -> bool:
-        """Whether a running rental's cost record is old enough to be written anew."""
-        known = self._seen(rental.run.id)
-        due = rental.facts.state is State.RUNNING and self.clock.monotonic() >= known.next_cost
-        if due:
-            known.next_cost = self.clock.monotonic() + COST_SECONDS
-        return due
-
-    def _seen(self, run_id: str) -> _Seen:
-        return self._memory.setdefault(run_id, _Seen())
-
-    def _job_state(self, rental: Rental) -> JobState:
-        known = self._seen(rental.run.id)
-        silent = running.silence_text(known.silence, self.clock.monotonic())
-        return job_state(rental.facts, known.stage, silent)
+        self._looks.close()
 
     def facts(self, run_id: str) -> Facts:
         """What the journal says, without looking at anything else."""
