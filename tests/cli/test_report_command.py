@@ -90,12 +90,16 @@ def test_what_is_published_may_be_committed(run: RunDirectory, project: Path, mo
     assert "0123456789abcdef0123456789abcdef01234567" in everything
 
 
-def test_uncommitted_changes_are_marked_in_what_is_published(run: RunDirectory) -> None:
-    edit(run.provenance, repository__tracked_changes=["src/lab/x.py"])
+def test_tags_and_uncommitted_changes_are_marked_in_what_is_published(run: RunDirectory) -> None:
+    edit(run.provenance, repository__tags=["chapter01-v1"], repository__tracked_changes=["src/lab/x.py"])
 
     (path,) = lab("report", run.id, "--publish", "reports/first")
 
-    assert "with uncommitted changes" in (Path(path) / "README.md").read_text(encoding="utf-8")
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    marked = f"{commit}, tag chapter01-v1, with uncommitted changes"
+    assert marked in (Path(path) / "README.md").read_text(encoding="utf-8")
+    page = (Path(path) / "report.html").read_text(encoding="utf-8")
+    assert f"{commit[:8]} chapter01-v1 with uncommitted changes" in page
 
 
 def test_a_published_batch_is_never_merged_with_another(run: RunDirectory, project: Path) -> None:

@@ -92,6 +92,17 @@ def test_a_detached_head_has_a_commit_and_no_branch(checkout):
     assert found.commit
 
 
+def test_the_tags_of_the_commit_are_named_and_those_of_others_are_not(checkout):
+    git(checkout, "tag", "chapter02-v1")
+    git(checkout, "tag", "-a", "chapter01-v1", "-m", "the article")
+    tagged = describe(checkout, NOTHING)
+    (checkout / "src" / "a.py").write_text("two\n")
+    git(checkout, "commit", "-am", "later")
+
+    assert tagged.tags == ("chapter01-v1", "chapter02-v1")
+    assert describe(checkout, NOTHING).tags == ()
+
+
 def test_before_the_first_commit_there_is_none(empty):
     found = describe(empty, NOTHING)
 

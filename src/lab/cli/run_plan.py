@@ -127,6 +127,7 @@ def code(plan: Plan) -> str:
 def _state(repository: Any) -> str:
     commit, branch, changes = repository["commit"], repository["branch"], len(repository["tracked_changes"])
     words = [f"{commit[:_SHORT]}{f' on {branch}' if branch else ''}" if commit else repository["state"]]
+    words += [f"tag {tag}" for tag in repository["tags"]]
     if changes:
         words.append(f"{changes} tracked {'file' if changes == 1 else 'files'} changed")
     if repository.get("untracked_code"):

@@ -92,11 +92,13 @@ def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
     repository = record["provenance"].get("repository") or {}
     commit = repository.get("commit")
     changed = len(repository.get("tracked_changes") or ())
+    about = [f"tag {tag}" for tag in repository.get("tags") or ()]
+    about += [f"{changed} tracked changes"] if changed else []
     yield "created", row.created or "-", f"on {row.backend}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
     yield (
         "code",
         str(commit)[:12] if commit else str(repository.get("state") or "-"),
-        (f"{changed} tracked changes" if changed else ""),
+        ", ".join(about),
     )
     device = record["environment"].get("device") or {}
     if device.get("name"):

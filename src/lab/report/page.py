@@ -118,6 +118,7 @@ def _badges(run: RunFacts) -> list[Badge]:
     tones = {"completed": "good", "failed": "bad", "lost": "bad", "stopped": "open"}
     repository = run.provenance.get("repository") or {}
     commit, changed = repository.get("commit"), repository.get("tracked_changes")
+    named = " ".join([str(commit)[:8], *(repository.get("tags") or ())])
     badges = [
         Badge("status", run.status, tones.get(run.status, "")),
         Badge(
@@ -126,7 +127,7 @@ def _badges(run: RunFacts) -> list[Badge]:
         ),
         Badge("device", str(run.device.get("name") or run.environment.get("cpu") or "unknown")),
         Badge("backend", str(run.config.get("backend", "unknown"))),
-        Badge("commit", f"{str(commit)[:8]}{' with uncommitted changes' if changed else ''}", "open" if changed else "")
+        Badge("commit", f"{named}{' with uncommitted changes' if changed else ''}", "open" if changed else "")
         if commit
         else Badge("commit", str(repository.get("state") or "unknown"), "open"),
     ]

@@ -136,4 +136,5 @@ def _commit(run: RunFacts) -> str:
     commit = repository.get("commit")
     if commit is None:
         return str(repository.get("state") or "unknown")
-    return f"{commit}{', with uncommitted changes' if repository.get('tracked_changes') else ''}"
+    named = ", ".join([commit, *(f"tag {tag}" for tag in repository.get("tags") or ())])
+    return f"{named}{', with uncommitted changes' if repository.get('tracked_changes') else ''}"

@@ -39,6 +39,8 @@ class Repository:
     commit: str | None = None
     branch: str | None = None
     """None when the head is detached."""
+    tags: tuple[str, ...] = ()
+    """The tags of that commit, by which a published article names its code."""
     remote: str | None = None
     """Where it was cloned from, without user names, passwords and queries."""
     tracked_changes: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ def describe(folder: Path, secrets: Secrets) -> Repository:
         head, tracked, untracked = _status(folder)
         kind = _kind(folder)
         remote = _remote(folder)
+        tags = _tags(folder)
     except GitFailed as failure:
         return Repository(state=str(failure))
     commit = head.get("oid")
@@ -63,6 +66,7 @@ def describe(folder: Path, secrets: Secrets) -> Repository:
         kind=kind,
         commit=None if commit == "(initial)" else commit,
         branch=None if branch == "(detached)" else branch,
+        tags=tuple(map(secrets.hidden, tags[:LISTED])),
         remote=None if remote is None else secrets.hidden(remote),
         tracked_changes=tuple(tracked[:LISTED]),
         untracked=tuple(untracked[:LISTED]),
@@ -149,6 +153,14 @@ def _kind(folder: Path) -> str:
     if len(lines) > 2:
         return "submodule"
     return "checkout" if lines[0] == lines[1] else "worktree"
+
+
+def _tags(folder: Path) -> list[str]:
+    """The tags of the head's commit, by name; a clone may have been made without them."""
+    try:
+        return sorted(_git(folder, "tag", "--points-at", "HEAD").decode("utf-8", "replace").splitlines())
+    except GitFailed:  # also before the first commit
+        return []
 
 
 def _remote(folder: Path) -> str | None:

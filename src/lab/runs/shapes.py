@@ -51,7 +51,7 @@ SHAPES: dict[str, Any] = {
         "declarations": [{"base": TEXT, "child": TEXT, "changes": [{"key": TEXT}]}],
     },
     "provenance": {
-        "repository": {"state": TEXT, "commit": TEXT, "tracked_changes": [ANY], "untracked": [ANY]},
+        "repository": {"state": TEXT, "commit": TEXT, "tags": [TEXT], "tracked_changes": [ANY], "untracked": [ANY]},
         "files": Each(TEXT),
         "code_sha256": TEXT,
         "plugins": [{**dict.fromkeys(("name", "distribution", "version", "requirement", "files_sha256"), TEXT),
