@@ -13,6 +13,7 @@ Only the right gradient is ever applied. Legend of shapes: T targets of one micr
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -51,51 +52,56 @@ class UnequalMicroBatches:
 
     def steps(self) -> Iterator[Step]:
         """Yield optimizer updates; each compares the three gradients before it applies the right one."""
-        while True:
-            reference = self.gradient_of_the_whole_batch()
-            wrong_loss, wrong = self.mean_of_means()
+        try:
+            while True:
+                # What the step must reproduce, and the tempting way to do it. Neither touches .grad.
+                reference = self.gradient_of_the_whole_batch()
+                wrong_loss, wrong = self.mean_of_means()
 
-            # The step itself, in its order. First, forget the gradient of the step before.
-            self.optimizer.zero_grad()
-            loss_sum = torch.zeros((), device=self.context.device)
-            for inputs, targets in self.micro_batches:
-                with self.context.phase("forward"):
-                    logits = self.model(inputs)  # (T, V)
-                with self.context.phase("loss"):
-                    loss = cross_entropy(logits, targets, reduction="sum")
-                # backward adds to .grad, so after the last micro-batch .grad holds the gradient of the summed loss.
-                with self.context.phase("backward"):
-                    loss.backward()
-                loss_sum += loss.detach()
-            # One division for the whole step. Dividing inside the loop would need the targets still to come.
-            for parameter in self.model.parameters():
-                assert parameter.grad is not None
-                parameter.grad /= self.targets
-            right = flat([parameter.grad for parameter in self.model.parameters() if parameter.grad is not None])
-            # Clipping comes after the division: it must see the size of the real gradient.
-            with self.context.phase("clip"):
-                norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
-            with self.context.phase("optimizer"):
-                self.optimizer.step()
+                # The step itself, in its order. First, forget the gradient of the step before.
+                self.optimizer.zero_grad()
+                loss_sum = torch.zeros((), device=self.context.device)
+                for inputs, targets in self.micro_batches:
+                    with self.context.phase("forward"):
+                        logits = self.model(inputs)  # (T, V)
+                    with self.context.phase("loss"):
+                        loss = cross_entropy(logits, targets, reduction="sum")
+                    # backward adds to .grad: after the last micro-batch it holds the gradient of the summed loss.
+                    with self.context.phase("backward"):
+                        loss.backward()
+                    loss_sum += loss.detach()
 
-            line = {
-                "wrong_loss": wrong_loss,
-                "right_gradient_error": distance(right, reference),
-                "wrong_gradient_error": distance(wrong, reference),
-                "wrong_gradient_cosine": float(torch.cosine_similarity(wrong, reference, dim=0)),
-            }
-            self.history.append({"loss": float(loss_sum / self.targets), **line})
-            if len(self.history) == self.last_step:
-                self.publish()
-            yield Step(
-                loss=loss_sum / self.targets,
-                targets=self.targets,
-                gradient_norm=norm,
-                tokens=self.targets,
-                micro_batches=len(self.micro_batches),
-                learning_rate=self.options.learning_rate,
-                values=line,
-            )
+                # One division for the whole step. Dividing inside the loop would need the targets still to come.
+                for parameter in self.model.parameters():
+                    assert parameter.grad is not None
+                    parameter.grad /= self.targets
+                right = flat([parameter.grad for parameter in self.model.parameters() if parameter.grad is not None])
+
+                # Clipping comes after the division: it must see the size of the real gradient.
+                with self.context.phase("clip"):
+                    norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+                with self.context.phase("optimizer"):
+                    self.optimizer.step()
+
+                line = {
+                    "wrong_loss": wrong_loss,
+                    "right_gradient_error": distance(right, reference),
+                    "wrong_gradient_error": distance(wrong, reference),
+                    "wrong_gradient_cosine": float(torch.cosine_similarity(wrong, reference, dim=0)),
+                }
+                self.history.append({"loss": float(loss_sum / self.targets), **line})
+                yield Step(
+                    loss=loss_sum / self.targets,
+                    targets=self.targets,
+                    gradient_norm=norm,
+                    tokens=self.targets,
+                    micro_batches=len(self.micro_batches),
+                    learning_rate=self.options.learning_rate,
+                    values=line,
+                )
+        finally:
+            # The worker closes this generator after the last step, so the clock counts no drawing.
+            self.publish()
 
     def gradient_of_the_whole_batch(self) -> Tensor:
         """What accumulation must reproduce: every text in one batch, one mean over all its targets."""
@@ -115,21 +121,20 @@ class UnequalMicroBatches:
         return None
 
     def publish(self) -> None:
-        """Leave the figures of every step as JSON and as a picture for the report."""
+        """Leave the figures of every step so far as JSON, and a picture for the report."""
+        if not self.history:
+            return
         counts = [len(targets) for _, targets in self.micro_batches]
-        record = {"schema": 1, "targets_of_each_micro_batch": counts, "steps": self.history}
-        path = self.context.folder / "chapter02.json"
+        # JSON knows no NaN: a figure of a run that went astray is null.
+        steps = [
+            {name: figure if math.isfinite(figure) else None for name, figure in line.items()} for line in self.history
+        ]
+        record = {"schema": 1, "targets_of_each_micro_batch": counts, "steps": steps}
+        path, picture = self.context.folder / "chapter02.json", self.context.folder / "chapter02.svg"
         write_bytes(path, (json.dumps(record, indent=2) + "\n").encode())
-        self.context.add_artifact(path, "json", "Three gradients of each step, compared")
-        picture = self.context.folder / "chapter02.svg"
         draw(self.history, counts, picture)
         self.context.add_artifact(picture, "figure", "A mean of means is not the gradient of the batch")
-
-    @property
-    def last_step(self) -> int:
-        """The step after which nothing more comes."""
-        assert self.context.experiment.train is not None
-        return self.context.experiment.train.steps
+        self.context.add_artifact(path, "json", "Three gradients of each step, compared")
 
     def state_dict(self) -> dict[str, object]:
         """Weights, moments, and the figures so far."""

@@ -61,18 +61,81 @@ def test_no_pair_joins_two_texts():
     assert bytes(targets.tolist()) == b"be"
 
 
-def test_the_last_step_leaves_its_record_and_its_picture(context, tmp_path):
-    loop = UnequalMicroBatches(context[0])
+def pulled(loop, steps=3):
+    """Pull steps and close the generator, as the worker does."""
+    generator = loop.steps()
+    taken = list(itertools.islice(generator, steps))
+    before = list(loop.context.folder.glob("chapter02*"))
+    generator.close()
+    return taken, before
 
-    steps = list(itertools.islice(loop.steps(), 3))
+
+def test_closing_the_generator_leaves_the_record_and_the_picture_and_no_step_does(context, tmp_path):
+    steps, before = pulled(UnequalMicroBatches(context[0]))
 
     record = json.loads((tmp_path / "chapter02.json").read_text())
+    assert before == []
     assert [line["wrong_gradient_error"] for line in record["steps"]] == [
         s.values["wrong_gradient_error"] for s in steps
     ]
     assert record["targets_of_each_micro_batch"] == [2, 55, 203]
-    assert context[1] == [("chapter02.json", "json"), ("chapter02.svg", "figure")]
+    assert context[1] == [("chapter02.svg", "figure"), ("chapter02.json", "json")]
     assert (tmp_path / "chapter02.svg").read_text().startswith("<svg")
+
+
+def test_a_loop_that_made_no_step_leaves_nothing(context, tmp_path):
+    loop = UnequalMicroBatches(context[0])
+    loop.mean_of_means = None
+
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        next(loop.steps())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_figures_that_are_no_numbers_are_null_in_the_record_and_left_out_of_the_picture(context, tmp_path):
+    options = Options(learning_rate=1e30)
+
+    pulled(UnequalMicroBatches(LoopContext(**{**vars(context[0]), "options": options})))
+
+    text = (tmp_path / "chapter02.json").read_text()
+    lines = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))["steps"]
+    assert lines[0]["loss"] is not None
+    assert lines[-1]["loss"] is None
+    assert "NaN" not in (tmp_path / "chapter02.svg").read_text()
+
+
+def test_every_gradient_is_computed_from_the_same_weights_and_only_the_right_one_is_applied(context):
+    loop = UnequalMicroBatches(context[0])
+    twin = UnequalMicroBatches(context[0])
+    twin.mean_of_means = lambda: (0.0, torch.ones_like(twin.gradient_of_the_whole_batch()))
+
+    steps, _ = pulled(loop)
+    others, _ = pulled(twin)
+
+    assert [float(step.loss) for step in steps] == [float(step.loss) for step in others]
+    assert loop.weights() == twin.weights()
+
+
+def test_the_gradients_are_those_of_plain_double_precision_sums(context):
+    """By the definition: each target's gradient of its own, added up."""
+    loop = UnequalMicroBatches(context[0])
+    parameters = list(loop.model.parameters())
+    batches = []
+    for inputs, targets in loop.micro_batches:
+        logs = torch.log_softmax(loop.model(inputs), -1)
+        each = [
+            torch.autograd.grad(-logs[t, target], parameters, retain_graph=True) for t, target in enumerate(targets)
+        ]
+        batches.append([torch.cat([part.reshape(-1) for part in one]).double() for one in each])
+    whole = torch.stack([one for batch in batches for one in batch]).mean(0)
+    means = torch.stack([torch.stack(batch).mean(0) for batch in batches]).mean(0)
+
+    values = next(loop.steps()).values
+
+    assert values["wrong_gradient_error"] == pytest.approx(float((means - whole).norm() / whole.norm()), rel=1e-4)
+    cosine = float(torch.cosine_similarity(means, whole, dim=0))
+    assert values["wrong_gradient_cosine"] == pytest.approx(cosine, rel=1e-4)
 
 
 def test_a_restored_loop_goes_on_with_the_same_bits(context):
