@@ -29,7 +29,7 @@ SNAPSHOTS = REPOSITORY / "tests" / "snapshots" / "help"
 
 HEAVY = {"torch", "mlflow", "wandb", "transformers", "datasets"}
 HEAVY_FOR_HELP = HEAVY | {"pydantic", "pydantic_settings", "pyarrow", "httpx", "numpy", "rich", "logging"}
-CONTROLLER = ("cli", "series", "launch", "report", "compare", "rental", "plugins", "data", "jobs", "runs", "experiment")
+CONTROLLER = ("cli", "launch", "report", "compare", "rental", "plugins", "data", "jobs", "runs", "experiment")
 
 # What a plugin may import of lab, by the kinds of part that it offers (docs/architecture.md, section 3).
 ANY_PLUGIN = {"", "contracts", "experiment", "runs", "errors", "settings", "hookspecs"}

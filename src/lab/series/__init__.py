@@ -1,1 +1,0 @@
-"""Series: arms, order and repeats of experiments in one job on one machine. Nothing lives here yet."""
