@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.cli.output import near, plain
 from lab.cli.output import show as output
-from lab.compare.formats import duration, quantity, size
+from lab.compare.formats import duration, quantity, size, speed
 from lab.runs import records
 from lab.runs.status import attempt_lines
 
@@ -108,9 +108,9 @@ def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
 
 
 def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
-    speed, targets = measured.get("tokens_per_second"), measured.get("targets") or 0
-    if speed is not None:
-        yield "speed", f"{speed:,.0f} tokens/s", f"{targets:,.0f} targets in {measured.get('steps')} measured steps"
+    rate, targets = measured.get("tokens_per_second"), measured.get("targets") or 0
+    if rate is not None:
+        yield "speed", speed(rate), f"{targets:,.0f} targets in {measured.get('steps')} measured steps"
     mfu = measured.get("mfu")
     detail = measured.get("peak_source") if mfu is not None else measured.get("mfu_reason")
     yield "MFU", quantity(mfu, "share") if mfu is not None else "unknown", str(detail or "")

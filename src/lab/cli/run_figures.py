@@ -7,7 +7,7 @@ from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lab.compare.formats import quantity
+from lab.compare.formats import quantity, speed
 
 if TYPE_CHECKING:
     from lab.runs.records import Record
@@ -61,7 +61,7 @@ class Training:
         if self.loss is not None:
             words.append(f"loss {quantity(self.loss, 'nats/token')}")
         if self.tokens_per_second is not None:
-            words.append(f"{self.tokens_per_second:,.0f} tokens/s")
+            words.append(speed(self.tokens_per_second))
         if self.seconds_left:
             words.append(f"{clock(self.seconds_left)} left")
         if self.evaluation is not None:

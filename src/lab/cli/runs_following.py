@@ -10,7 +10,7 @@ from lab.cli.output import plain
 from lab.cli.run_closing import fact_lines
 from lab.cli.run_figures import clock
 from lab.cli.run_view import Lines, Live, Silent
-from lab.compare.formats import quantity, size
+from lab.compare.formats import quantity, size, speed
 from lab.errors import Interrupted, LabError
 from lab.launch.follow import StageLines
 from lab.runs import records
@@ -120,7 +120,7 @@ class Screen(Live):
             step, loss = training.evaluation
             yield "evaluation", quantity(loss, "nats/token"), f"after step {step}, on fixed inputs"
         if training.tokens_per_second is not None:
-            yield "speed", f"{training.tokens_per_second:,.0f} tokens/s", "of the latest steps"
+            yield "speed", speed(training.tokens_per_second), "of the latest steps"
             yield "MFU", *self._mfu()
         if "allocated_bytes" in self._memory:
             reserved = self._memory.get("reserved_bytes")

@@ -26,6 +26,11 @@ def quantity(value: float | None, unit: str = "") -> str:
     return written(value) if written else f"{value:,.6g}{' ' if unit else ''}{unit}"
 
 
+def speed(tokens_per_second: float) -> str:
+    """Tokens per second in words; a step that is looked at closely may take seconds a token."""
+    return f"{tokens_per_second:,.0f} tokens/s" if tokens_per_second >= 10 else f"{tokens_per_second:.2g} tokens/s"
+
+
 def moved(difference: float | None, unit: str) -> str:
     """A difference with its sign and unit."""
     if difference is None or not math.isfinite(difference):
