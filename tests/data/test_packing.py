@@ -64,8 +64,13 @@ def test_each_document_gives_its_end_of_text_as_a_target_once():
     assert batch.targets.tolist().count(end) == 3
 
 
-def test_a_batch_is_int32_and_contiguous_throughout():
-    batch = in_order(documents_of(3, 2), packs=2).next_batch()
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_batch_is_int32_and_contiguous_throughout(restored):
+    sampler = in_order(documents_of(3, 2), packs=2)
+    if restored:
+        sampler.load_state_dict(json.loads(json.dumps(sampler.state_dict())))
+
+    batch = sampler.next_batch()
 
     for array in (batch.tokens, batch.targets, batch.positions, batch.cu_seqlens):
         assert array.dtype == np.int32
@@ -83,12 +88,15 @@ def test_large_token_ids_arrive_whole():
 
 
 def test_no_segment_is_ever_empty():
-    split = TokenDocuments([[99], [5, 99], [99], [6, 99]])
+    """An empty document, one of its end alone, and two of one token before it."""
+    split = TokenDocuments([[], [99], [5, 99], [], [99], [6, 99]])
 
     batch = in_order(split).next_batch()
 
-    assert np.diff(batch.cu_seqlens).tolist() == [1, 1]
+    assert batch.cu_seqlens.tolist() == [0, 1, 2]
+    assert (batch.tokens.tolist(), batch.targets.tolist()) == ([5, 6], [99, 99])
     assert batch.max_seqlen == 1
+    assert type(batch.max_seqlen) is int
 
 
 def test_documents_beyond_the_capacity_are_trained_on_whole():

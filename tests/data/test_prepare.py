@@ -16,9 +16,9 @@ from lab.contracts import Document
 from lab.data.cache import TokenCache
 from lab.data.documents import document_id, split_of
 from lab.data.prepare import find, manifest_for_run, prepare, tokenizer_of
-from lab.data.tokenizer import embedded_folder
+from lab.data.tokenizer import embedded_folder, load
 from lab.errors import LabError
-from lab.experiment.sections import Data
+from lab.experiment.sections import Data, Tokenizer
 
 WANTED = {"train_tokens": 10**6, "validation_tokens": 10**6, "max_documents": 10**6, "validation_fraction": 0.01}
 
@@ -45,6 +45,7 @@ def texts_by_split(split, count, fraction=0.01):
     return [next(found) for _ in range(count)]
 
 
+LONE_SURROGATE = "ab\ud83dcd"
 FIXED = "edc18d65d12fe9eb2718272caac5cef54ef7a07741291b458205a14d49c1d12f"
 VALIDATION = texts_by_split("validation", 1)[0]
 
@@ -58,6 +59,34 @@ def test_each_document_ends_with_one_end_of_text(tmp_path):
     assert [document.count(256) for document in documents] == [1, 1, 1]
     assert all(document[-1] == 256 for document in documents)
     assert [bytes(document[:-1]).decode() for document in documents] == ["ab", "a<|endoftext|>b", "<|endoftext|>"]
+
+
+@pytest.fixture(scope="module")
+def gpt2():
+    return load(Tokenizer())
+
+
+def test_with_gpt2_too_a_text_that_spells_end_of_text_has_it_once_at_its_end_and_comes_back(tmp_path, gpt2):
+    spelt = ["a<|endoftext|>b", "<|endoftext|>"]
+
+    train = prepared(tmp_path, spelt, gpt2).split("train")
+
+    documents = [train.document(number).tolist() for number in range(2)]
+    assert [document.count(gpt2.eos) for document in documents] == [1, 1]
+    assert [document[-1] for document in documents] == [gpt2.eos, gpt2.eos]
+    assert [gpt2.decode(train.document(number)[:-1]) for number in range(2)] == spelt
+
+
+def test_a_long_run_of_one_character_harms_neither_itself_nor_its_neighbours(tmp_path, gpt2):
+    long = ["^" * 1_000_000, "a" * 200_000, " " * 1_100_000 + "a"]
+
+    before, after = texts_by_split("train", 2)
+
+    cache = prepared(tmp_path, [before, *long, after], gpt2, train_tokens=10**7)
+
+    train = cache.split("train")
+    assert [gpt2.decode(train.document(number)[:-1]) for number in range(5)] == [before, *long, after]
+    assert cache.manifest["counters"]["rejected"] == 0
 
 
 def test_a_document_longer_than_the_context_is_kept_whole_in_one_split(tmp_path):
@@ -102,7 +131,7 @@ def test_a_text_that_cannot_be_tokenised_is_rejected_by_id_and_the_others_stay(t
 
 
 def test_a_lone_surrogate_is_replaced_and_its_neighbours_are_untouched(tmp_path):
-    cache = prepared(tmp_path, ["good", "ab\ud83dcd", "also good"])
+    cache = prepared(tmp_path, ["good", LONE_SURROGATE, "also good"])
 
     assert texts_of(cache) == ["good", "ab\N{REPLACEMENT CHARACTER}cd", "also good"]
     assert cache.manifest["counters"]["repaired"] == 1
@@ -264,34 +293,44 @@ from lab.data.prepare import prepare
 from lab.experiment.sections import Data
 data = Data(source="list", train_tokens=10**6, validation_tokens=10**6, max_documents=10**6)
 texts = [f"document {number} " * 50 for number in range(2000)]
-print(prepare(data, ListSource(texts), Path(sys.argv[1]), tokenizer=ByteTokenizer()).identity)
+for store in sys.stdin:
+    cache = prepare(data, ListSource(texts), Path(store.strip()), tokenizer=ByteTokenizer())
+    print(cache.identity, flush=True)
 """
 
 
-def test_two_preparations_at_once_agree_and_leave_nothing_behind(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    for attempt in range(3):
-        store = tmp_path / str(attempt)
-        both = [
-            subprocess.Popen(
-                [sys.executable, "-c", NEIGHBOUR, store],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            for _ in range(2)
-        ]
-        answers = [process.communicate() for process in both]
+def with_fakes():
+    """The environment of a process that imports what these tests import."""
+    paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
-        assert [process.returncode for process in both] == [0, 0], answers
-        assert answers[0] == answers[1]
-        folders = os.listdir(store / "tokens")
-        assert folders == [answers[0][0].decode().strip()]
-        TokenCache.open(store / "tokens" / folders[0])
+
+def test_two_preparations_at_once_agree_and_leave_nothing_behind(tmp_path):
+    command = [sys.executable, "-c", NEIGHBOUR]
+    both = [
+        subprocess.Popen(command, env=with_fakes(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    try:
+        for attempt in range(10):
+            store = tmp_path / str(attempt)
+            for process in both:
+                print(store, file=process.stdin, flush=True)
+            answers = [process.stdout.readline().strip() for process in both]
+
+            assert answers[0] == answers[1] != ""
+            assert os.listdir(store / "tokens") == [answers[0]]
+            TokenCache.open(store / "tokens" / answers[0])
+    finally:
+        for process in both:
+            process.communicate()
+
+    assert [process.returncode for process in both] == [0, 0]
 
 
 def test_any_number_of_threads_gives_the_same_cache(tmp_path):
-    texts = [VALIDATION, *(f"text {number} " * 400 for number in range(300)), "untokenisable", *["again"] * 3]
+    texts = [VALIDATION, *(f"text {number} " * 400 for number in range(300))]
+    texts[9:9] = ["untokenisable", LONE_SURROGATE, *["again"] * 3]
     caches = [
         prepare(data(train_tokens=500_000), ListSource(texts), tmp_path / str(threads), None, ByteTokenizer(), threads)
         for threads in (1, 4)
@@ -300,7 +339,38 @@ def test_any_number_of_threads_gives_the_same_cache(tmp_path):
     one, four = ({path.name: path.read_bytes() for path in cache.folder.iterdir()} for cache in caches)
 
     assert one == four
-    assert caches[0].manifest["counters"]["surplus"] > 100
+    counters = caches[0].manifest["counters"]
+    assert counters["surplus"] > 100
+    assert (counters["rejected"], counters["repaired"], counters["duplicate"]) == (1, 1, 2)
+
+
+WHOLE = """
+import hashlib, sys
+from pathlib import Path
+from fakes import ByteTokenizer, ListSource
+from lab.data.prepare import prepare
+from lab.experiment.sections import Data
+data = Data(source="list", train_tokens=9000, validation_tokens=900, max_documents=10**6, validation_fraction=0.2)
+texts = [f"document {number % 300} " * (1 + number % 40) for number in range(600)]
+cache = prepare(data, ListSource(texts), Path(sys.argv[1]), None, ByteTokenizer(), int(sys.argv[2]))
+print(cache.identity, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(cache.folder.iterdir())))
+"""
+
+
+def test_every_process_makes_the_same_bytes_whatever_python_hashes_strings_with(tmp_path):
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", WHOLE, tmp_path / seed, threads],
+            env={**with_fakes(), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed, threads in (("1", "1"), ("2", "4"))
+    ]
+
+    assert answers[0] == answers[1]
+    assert len(answers[0].split()) == 1 + 6
 
 
 def test_a_source_that_breaks_off_after_enough_was_read_does_no_harm(tmp_path):
@@ -327,3 +397,22 @@ def test_the_tokenizer_comes_from_the_source_when_it_offers_one(tmp_path):
     assert tokenizer_of(data(), Hub([])).sha256 == tokenizer_of(data(), ListSource([])).sha256
     with pytest.raises(LabError, match="is not on this machine"):
         tokenizer_of(elsewhere, ListSource([]))
+
+
+def test_a_tokenizer_without_end_of_text_is_refused_before_a_document_is_read(tmp_path):
+    for name in ("encoder.json", "vocab.bpe"):
+        content = (embedded_folder() / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(content.replace("<|endoftext|>", "<|nothing|>"), encoding="utf-8")
+
+    class Hub(ListSource):
+        def tokenizer_folder(self, choice):
+            return tmp_path
+
+    source = Hub(["one", "two"])
+    with pytest.raises(LabError) as refused:
+        prepare(data(tokenizer={"name": "hub/gpt2", "revision": "1" * 40}), source, tmp_path / "store")
+
+    assert "has no <|endoftext|>" in refused.value.what
+    assert "data.tokenizer.name" in refused.value.do
+    assert source.read == 0
+    assert not (tmp_path / "store").exists()

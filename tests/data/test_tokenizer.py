@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -126,6 +127,14 @@ def test_using_a_tokenizer_does_not_change_its_identity(gpt2):
     gpt2.encode("some text")
 
     assert gpt2.record() == load(Choice()).record()
+
+
+def test_a_vocabulary_that_is_only_touched_is_the_same_tokenizer(tmp_path, hub_folder, gpt2):
+    shutil.copytree(hub_folder, tmp_path, dirs_exist_ok=True)
+    for file in tmp_path.iterdir():
+        os.utime(file, (0, 0))
+
+    assert load(Choice(), tmp_path).record() == gpt2.record()
 
 
 def test_one_changed_byte_is_another_tokenizer_and_not_gpt2(tmp_path, hub_folder, gpt2):
