@@ -9,7 +9,7 @@ EXTRAS := all,dev
 CONSTRAINTS := $(VENV)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install smoke smoke-runpod test test-long check format mutants pictures gpu-check bench clean
+.PHONY: help install smoke smoke-runpod test test-long check format mutants pictures reference gpu-check bench clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ mutants: install  ## Break the code on purpose; each break must turn its named t
 
 pictures: install  ## Screenshots of the report under docs/pictures (needs chromium)
 	@$(BIN)/python tests/report/pictures.py
+
+reference: install  ## Write docs/commands.md from what every command says about itself
+	@$(BIN)/python tests/command_reference.py
 
 gpu-check: install  ## Kernel checks and timings on one H100 or H200
 	@$(BIN)/python benchmarks/gpu_check/run.py $(ARGS)
