@@ -84,6 +84,13 @@ class Environment:
         [found] = self.folder.glob("lib/python*/site-packages")
         return found
 
+    def script(self, name: str, target: str) -> None:
+        """A command as pip would install it: `target` is the entry point, "module:function"."""
+        module, _, function = target.partition(":")
+        path = self.python.parent / name
+        path.write_text(f"#!{self.python}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+        path.chmod(0o755)
+
     def install(self, name: str, code: str, **keywords: object) -> None:
         """Install a plugin, or upgrade it: what was installed under this name goes first."""
         self.remove(str(keywords.get("distribution") or f"lab-{name}"))
