@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -303,6 +304,29 @@ def with_fakes():
     """The environment of a process that imports what these tests import."""
     paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def test_a_cache_of_another_tokenizer_in_its_place_is_refused_naming_both(tmp_path):
+    other = prepared(tmp_path / "other", ["one"], ByteTokenizer(sha256="c" * 64))
+    place = find(data(), ListSource([VALIDATION, "one"]), tmp_path, ByteTokenizer())
+    shutil.copytree(other.folder, place)
+
+    with pytest.raises(LabError, match=f"made with the tokenizer {'c' * 64}, not with {'b' * 64}"):
+        prepared(tmp_path, ["one"])
+
+
+def test_a_cache_of_other_documents_in_its_place_is_refused_naming_both(tmp_path):
+    other = prepared(tmp_path / "other", ["one"], max_documents=99)
+    place = find(data(), ListSource([VALIDATION, "one"]), tmp_path, ByteTokenizer())
+    shutil.copytree(other.folder, place)
+
+    with pytest.raises(LabError, match=f"holds the data set {other.identity}, not {place.name}"):
+        prepared(tmp_path, ["one"])
+
+
+def test_a_token_beyond_the_vocabulary_is_refused_before_it_is_trained_on(tmp_path):
+    with pytest.raises(LabError, match="holds token 256, but the model knows only 256 tokens"):
+        prepared(tmp_path, ["one"], ByteTokenizer(vocabulary=256))
 
 
 def test_two_preparations_at_once_agree_and_leave_nothing_behind(tmp_path):

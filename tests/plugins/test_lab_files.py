@@ -12,7 +12,10 @@ from fakes import ByteTokenizer
 
 from lab.data.prepare import prepare
 from lab.errors import LabError, UsageError
+from lab.experiment import load
 from lab.experiment.sections import Data
+from lab.runs import records
+from lab.runs.directory import RunDirectory
 from lab_files.options import FilesOptions
 from lab_files.source import Files
 
@@ -242,6 +245,30 @@ def test_a_file_that_changes_between_hashing_and_reading_is_an_error(write):
 
     with pytest.raises(LabError, match=r"a\.jsonl: changed while it was read"):
         texts(source)
+
+
+SMALL = ("data.train_tokens=400", "data.validation_tokens=40", "data.source={ name = 'files', paths = ['corpus'] }")
+
+
+def test_an_attempt_whose_files_changed_meanwhile_is_refused_by_file_and_records_nothing(write, project, lab):
+    lines = [f'{{"text":"document number {number}"}}\n' for number in range(200)]
+    write("corpus/a.jsonl", "".join(lines[:100]))
+    write("corpus/b.jsonl", "".join(lines[100:]))
+    experiment = load("smoke", project / "experiments", SMALL).experiment
+    run = RunDirectory.create(project / ".runs", "smoke")
+    records.write_json(run.config, {"experiment": experiment.model_dump(mode="json")})
+    first = lab("data", "prepare", "--run", run.path)
+    before = {path: path.read_bytes() for path in (run.data_manifest, run.data_stats)}
+
+    write("corpus/b.jsonl", "".join(lines[99:]))
+    refused = lab("data", "prepare", "--run", run.path)
+    write("corpus/b.jsonl", "".join(lines[100:]))
+    healed = lab("data", "prepare", "--run", run.path)
+
+    assert (first.code, refused.code, healed.code) == (0, 1, 0)
+    assert refused.err.splitlines()[1].startswith("  source.files.b.jsonl.sha256: ")
+    assert "a.jsonl" not in refused.err
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_it_keeps_the_contract_of_a_source(mixed, check_source):

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from tiny_run import metric_lines, tiny_experiment, tiny_run
+from tiny_run import metric_lines, tiny_experiment, tiny_run, tiny_tokens
 
 from lab.errors import LabError
 from lab.experiment import fingerprint
@@ -330,6 +330,18 @@ def test_a_run_whose_data_was_not_prepared_says_what_to_do(here):
 
     with pytest.raises(LabError, match=r"no data was prepared(.|\n)*lab data prepare"):
         attempt(run)
+
+
+def test_a_folder_that_holds_other_data_than_was_prepared_is_refused_before_the_first_step(here, tmp_path):
+    run = tiny_run(here)
+    other = tiny_tokens(tmp_path / "other", documents=250)
+    manifest = records.read_json(run.data_manifest)
+    records.write_json(run.data_manifest, {**manifest, "folder": str(other)})
+
+    with pytest.raises(LabError, match=f"holds the data set {other.name}, but the run was prepared with"):
+        attempt(run)
+
+    assert not run.metrics.exists()
 
 
 def environment(install_plugin_site=None):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lab.data.cache import TokenCache
     from lab.experiment import Experiment
     from lab.runs.directory import RunDirectory
+    from lab.runs.records import Record
     from lab.settings import Settings
 
 group = groups.new("Data: prepare token caches and look into them.")
@@ -116,13 +117,13 @@ def _prepare_run(path: str, settings: Settings) -> None:
     if experiment.data is None:
         typer.echo(f"{experiment.name} has no [data]: nothing to prepare.")
         return
-    cache = _prepared(experiment, settings)
+    cache = _prepared(experiment, settings, read_json(run.data_manifest))
     write_json(run.data_manifest, manifest_for_run(cache))
     write_json(run.data_stats, stats(cache, Packing.of(experiment.data.context, experiment.batch, experiment.seed)))
     data_view.show_prepared(experiment.name, cache)
 
 
-def _prepared(experiment: Experiment, settings: Settings) -> TokenCache:
+def _prepared(experiment: Experiment, settings: Settings, recorded: Record | None = None) -> TokenCache:
     from lab.cli import data_view
     from lab.data.prepare import prepare
     from lab.plugins import load
@@ -130,7 +131,7 @@ def _prepared(experiment: Experiment, settings: Settings) -> TokenCache:
     data = _data(experiment)
     source = load(settings).build("source", data.source)
     with data_view.progress() as report:
-        return prepare(data, source, settings.store_folder, report)
+        return prepare(data, source, settings.store_folder, report, recorded=recorded)
 
 
 def _loaded(name: str, overrides: list[str] | tuple[str, ...], settings: Settings) -> Experiment:

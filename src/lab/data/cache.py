@@ -94,14 +94,18 @@ class TokenCache:
         """How many bytes of text each id stands for: what bits per byte are counted with."""
         return _mapped(self.folder / TOKEN_BYTES, BYTES_TYPE)
 
-    def require(self, *, vocabulary: int, tokenizer_sha256: str | None = None) -> None:
-        """Raise `LabError` unless a model of this vocabulary, and this tokenizer, fit the tokens."""
+    def require(self, *, vocabulary: int, tokenizer_sha256: str | None = None, identity: str | None = None) -> None:
+        """Raise `LabError` unless a model of this vocabulary, this tokenizer and this identity fit the tokens."""
         largest = max(self.manifest["splits"][name]["largest_token"] for name in SPLITS)
         if largest >= vocabulary:
             raise LabError(f"{self.folder}: holds token {largest}, but the model knows only {vocabulary} tokens.")
         own = self.manifest["tokenizer"]["sha256"]
         if tokenizer_sha256 not in (None, own):
-            raise LabError(f"{self.folder}: was made with the tokenizer {own}, not with {tokenizer_sha256}.")
+            raise LabError(
+                f"{self.folder}: was made with the tokenizer {own}, not with {tokenizer_sha256}.", _again(self.folder)
+            )
+        if identity not in (None, self.identity):
+            raise LabError(f"{self.folder}: holds the data set {self.identity}, not {identity}.", _again(self.folder))
 
 
 def stored(store: Path) -> list[dict[str, Any]]:

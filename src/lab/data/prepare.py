@@ -9,9 +9,10 @@ from lab.data import tokenizer as tokenizers
 from lab.data.building import SplitWriter, building, files_of, on_disk, write_token_bytes
 from lab.data.cache import TokenCache, folder_of, identity_of, write_manifest
 from lab.data.collection import RULES, Collection
+from lab.data.recorded import require_same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from lab.contracts import Document, Source
@@ -27,11 +28,17 @@ def prepare(
     progress: Callable[[Progress], None] | None = None,
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
+    recorded: Mapping[str, object] | None = None,
 ) -> TokenCache:
-    """The verified token cache of `data`, made if the store does not hold it yet, the same by any number of threads."""
+    """The verified token cache of `data`, made if the store does not hold it yet, the same by any number of threads.
+
+    Raises `LabError` when it would not be what a run's data manifest has `recorded`, before anything is read.
+    """
     tokenizer = tokenizer or tokenizer_of(data, source)
     key = key_of(data, source, tokenizer)
     identity = identity_of(key)
+    if recorded is not None:
+        require_same(recorded, identity, key)
     folder = folder_of(store, identity)
     made = not folder.exists()
     if made:
@@ -41,7 +48,9 @@ def prepare(
             with on_disk(partial):
                 write_token_bytes(partial, tokenizer.token_bytes())
                 write_manifest(partial, {**manifest, "files": files_of(partial)})
-    return TokenCache.open(folder, verify=not made)  # what was just made was hashed as it stands on the disk
+    cache = TokenCache.open(folder, verify=not made)  # what was just made was hashed as it stands on the disk
+    cache.require(vocabulary=tokenizer.vocabulary, tokenizer_sha256=tokenizer.sha256, identity=identity)
+    return cache
 
 
 def find(data: Data, source: Source, store: Path, tokenizer: Tokenizer | None = None) -> Path:

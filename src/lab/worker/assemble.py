@@ -11,6 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from lab.contracts import LoopContext
+from lab.data.cache import read_manifest
 from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
 from lab.plugins import blame, chosen, load
@@ -124,4 +125,8 @@ def tokens_of(run: RunDirectory) -> Path:
     manifest = records.read_json(run.data_manifest)
     if manifest is None:
         raise LabError(f"{run.data_manifest} is missing: no data was prepared.", "Run: lab data prepare --run RUN")
-    return Path(str(manifest["folder"]))
+    folder, identity = Path(str(manifest.get("folder"))), manifest.get("identity")
+    held = read_manifest(folder)["identity"]
+    if held != identity:
+        raise LabError(f"{folder}: holds the data set {held}, but the run was prepared with {identity}.", "Start anew.")
+    return folder
