@@ -60,6 +60,13 @@ def test_a_switch_that_says_no_is_off(project, text):
     assert load("smoke", project / "experiments", [f"train.compile={text}"]).experiment.train.compile is False
 
 
+@pytest.mark.parametrize("text", ["false", "0", '"false"', '"no"', '"False"'])
+def test_a_switch_that_says_no_in_a_file_is_off(project, text):
+    (project / "experiments" / "child.toml").write_text(f'extends = "smoke"\ntrain.compile = {text}\n')
+
+    assert load("child", project / "experiments").experiment.train.compile is False
+
+
 @pytest.mark.parametrize("text", ["false", "False", "0", "no", '"false"'])
 def test_a_tracker_that_says_no_is_off(project, text):
     loaded = load("smoke", project / "experiments", [f"trackers.mlflow={text}"])

@@ -75,6 +75,29 @@ def test_one_that_raises_is_reported_once_and_hears_nothing_more(caplog):
     assert observers.switched_off == {"bad": "step_started: ZeroDivisionError: mine"}
 
 
+def test_one_in_the_middle_that_raises_keeps_nothing_from_the_others():
+    class Counting(Observer):
+        def __init__(self):
+            self.heard = []
+
+    class Worst(Observer):
+        def step_finished(self, step, line):
+            raise ValueError("in a step")
+
+        def run_finished(self, step):
+            raise ValueError("at the end")
+
+    for event in EVENTS:
+        setattr(Counting, event, lambda self, *what, event=event: self.heard.append(event))
+    first, last = Counting(), Counting()
+    observers = Observers([("first", first), ("worst", Worst()), ("last", last)], told=lambda error: f"{error} of acme")
+
+    tell_all(observers)
+
+    assert first.heard == last.heard == list(EVENTS)
+    assert observers.switched_off == {"worst": "step_finished: in a step of acme"}
+
+
 def test_one_that_exits_is_switched_off_like_one_that_raises():
     class Exiting(Observer):
         def step_started(self, step):
