@@ -9,6 +9,7 @@ from lab.rental.attention import attention
 from lab.rental.facts import RESTING, State
 from lab.rental.leaving import leave
 from lab.rental.provider import Forbidden, Gone, NotAuthorized, ProviderError
+from lab.rental.reached import Readable
 from lab.rental.rental import GiveUp
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def guarded(rental: Rental, handler: Callable[[Rental], object]) -> None:
     """Run one handler; what it cannot go on with becomes the state that a person must know about."""
     try:
         handler(rental)
-    except GiveUp as error:
-        leave(rental, error.reason)
+    except (GiveUp, Readable) as error:
+        leave(rental, str(error))
     except (NotAuthorized, Forbidden) as error:
         attention(rental, f"the cloud refuses the key: {error.message}")
     except Gone as error:

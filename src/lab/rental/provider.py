@@ -237,7 +237,10 @@ class Provider(Protocol):
         ...
 
     def agent_url(self, machine_id: str, port: int) -> str:
-        """Where the agent's port is reached from outside, without a slash at the end."""
+        """Where the agent's port is reached from outside, without a slash at the end; https, or on this machine.
+
+        Asked anew at each look: raises `Unreachable` while the machine has no address yet.
+        """
         ...
 
     def console_url(self, machine_id: str) -> str:

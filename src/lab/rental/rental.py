@@ -10,6 +10,7 @@ from lab.rental import cost
 from lab.rental.agent_contract import PORT, AgentUnreachable
 from lab.rental.facts import ENDED, FIELDS, Facts, State, after, fold
 from lab.rental.provider import NotFound, RateLimited, Unreachable
+from lab.rental.reached import reached
 
 if TYPE_CHECKING:
     import random
@@ -147,7 +148,10 @@ class Rental:
 
     def agent(self) -> Agent:
         """The agent of the present machine."""
-        return self.connect(self.provider.agent_url(self.facts.machine_id, PORT), self.token)
+        machine_id = self.facts.machine_id
+        return reached(
+            lambda: self.provider.agent_url(machine_id, PORT), lambda address: self.connect(address, self.token)
+        )
 
     def talk(self, call: Callable[[], T], seconds: float) -> T:
         """Ask the agent until it answers. Raises `GiveUp` when it has not within `seconds`."""
