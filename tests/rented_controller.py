@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fakes import ScaledClock
 
+from lab.conformance import ScaledClock
 from lab.errors import LabError
 from lab.rental import archive
 from lab.rental.backend import RentedBackend

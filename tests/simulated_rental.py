@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from fakes import ScaledClock
 from pydantic import SecretStr
 
+from lab.conformance import ScaledClock
 from lab.errors import LabError
 from lab.jobs import PYTHON, RUN, Job, Needs, Stage, archive
 from lab.jobs import stages as stage_runner

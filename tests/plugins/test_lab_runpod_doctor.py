@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from fakes import ScaledClock
 from pydantic import SecretStr
 from simulator import Scenario, Simulator
 from typer.testing import CliRunner
 
 from lab.cli import app
+from lab.conformance import ScaledClock
 from lab.errors import StillBilling
 from lab_runpod.doctor import Doctor
 from lab_runpod.provider import RunPodProvider

@@ -3,9 +3,18 @@
 In a test, ask for the fixture `check_attention` (or `check_loss`, `check_loop`, `check_observer`, `check_tracker`,
 `check_source`, `check_backend`); elsewhere import it from `lab.conformance.attention` and so on. A check returns when
 the contract is kept and raises `ContractBroken`, which says what was expected and what was found, when it is not.
+
+The fixture `lab_project` makes a project folder of its own the working directory. Whoever tests a cloud's `Provider`
+lets a fake of that cloud boot a `StandIn` for each machine, and hurries the backend with a `ScaledClock`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lab.conformance.clock import ScaledClock
+    from lab.conformance.machine import StandIn
 
 
 class ContractBroken(AssertionError):
@@ -18,4 +27,17 @@ def require(holds: object, sentence: str) -> None:
         raise ContractBroken(sentence)
 
 
-__all__ = ["ContractBroken", "require"]
+def __getattr__(name: str) -> object:
+    """Import what only tests of backends need when it is asked for."""
+    if name == "ScaledClock":
+        from lab.conformance.clock import ScaledClock
+
+        return ScaledClock
+    if name == "StandIn":
+        from lab.conformance.machine import StandIn
+
+        return StandIn
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["ContractBroken", "ScaledClock", "StandIn", "require"]
