@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from lab.errors import UsageError
 from lab.runs import records
+from lab.runs.directory import RunDirectory, every
 from lab.runs.find import find
+from lab.runs.index import rows
 from lab.settings import read_settings
 
 A, B, C = "smoke-20261201-0915-7f3a", "smoke-20261201-0916-7f3b", "corrected-20261202-1000-0000"
@@ -90,3 +92,18 @@ def test_an_experiments_name_is_its_newest_run_whatever_else_begins_with_it(proj
 
     assert find("smoke", settings).id == "smoke-20261201-0915-bbbb"
     assert find("smoke-larger", settings).id == "smoke-larger-20261201-0930-cccc"
+
+
+def test_the_latest_of_one_minute_is_the_one_that_was_made_last(project):
+    settings = read_settings()
+    ends = ["cccc", "aaaa", "dddd", "bbbb"]
+    for moment, end in enumerate(ends, start=1):
+        run = RunDirectory(settings.runs_folder / f"smoke-20261201-0915-{end}")
+        run.path.mkdir(parents=True)
+        records.write_json(run.config, {})
+        os.utime(run.config, ns=(moment, moment))
+
+    assert [run.id[-4:] for run in every(settings.runs_folder)] == ends
+    assert [row.id[-4:] for row in rows(settings)] == ends
+    assert find("latest", settings).id.endswith("bbbb")
+    assert find("smoke", settings).id.endswith("bbbb")

@@ -153,7 +153,7 @@ def test_a_run_at_work_shows_its_latest_step(settings):
     "content", ["{", "[]", '{"experiment": 5, "loss": [], "measured": "x", "status": {}, "tags": 7}']
 )
 def test_a_damaged_record_empties_its_columns_and_hurts_nobody(settings, name, content):
-    make(settings, "smoke-20261201-0915-bbbb")
+    make(settings, "smoke-20261201-0916-bbbb")
     run = make(settings, "smoke-20261201-0915-aaaa")
     (run.path / name).write_text(content)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -200,14 +201,27 @@ class RunDirectory:
 
 def every(runs: Path) -> list[RunDirectory]:
     """All run directories in `runs`, oldest first."""
+    return [RunDirectory(runs / name) for name in named(runs)]
+
+
+def named(runs: Path) -> list[str]:
+    """The ids of all run directories in `runs`, oldest first; empty when there is no such folder.
+
+    An id tells the minute. Runs of one minute are in the order in which their configs were written: before anything of
+    them runs, and again by a resumption of a changed experiment.
+    """
     try:
-        entries = list(os.scandir(runs))
+        written = {name: _written(f"{runs}/{name}/{CONFIG}") for name in os.listdir(runs)}
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [RunDirectory(runs / entry.name) for entry in entries if os.path.isfile(os.path.join(entry.path, CONFIG))]
-    return sorted(found, key=lambda run: age(run.id))
+    found = [name for name, moment in written.items() if moment >= 0]
+    return sorted(found, key=lambda name: (NAME.sub(r"\g<day>\g<minute>", name), written[name], name))
 
 
-def age(run_id: str) -> tuple[str, str]:
-    """Sorts run ids by the minute of their creation, then by name."""
-    return NAME.sub(r"\g<day>\g<minute>", run_id), run_id
+def _written(path: str) -> int:
+    """When a file was written, in nanoseconds; -1 for what is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else -1

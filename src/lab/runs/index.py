@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
 from lab.runs import records
-from lab.runs.directory import CONFIG, RunDirectory, age
+from lab.runs.directory import RunDirectory, named
 from lab.runs.row import Row, read_row
 from lab.runs.status import FINAL
 
@@ -37,7 +37,7 @@ _SETTLED_NANOSECONDS = 2_000_000_000
 def rows(settings: Settings, newest: int | None = None) -> list[Row]:
     """The rows of all runs, or of the newest ones, oldest first."""
     folder = settings.runs_folder
-    names = sorted(_names(folder), key=age)
+    names = _names(folder)
     if newest is not None and newest <= FEW:
         return [read_row(RunDirectory(folder / name)) for name in names[max(0, len(names) - newest) :]]
     file = settings.store_folder / CACHE_NAME
@@ -66,9 +66,7 @@ def count(settings: Settings) -> int:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return [name for name in os.listdir(folder) if _stamp(f"{folder}/{name}/{CONFIG}") >= 0]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        return named(folder)
     except OSError as error:
         raise LabError(f"{folder}: cannot be read: {error.strerror}") from error
 
