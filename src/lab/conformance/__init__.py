@@ -4,17 +4,23 @@ In a test, ask for the fixture `check_attention` (or `check_loss`, `check_loop`,
 `check_source`, `check_backend`); elsewhere import it from `lab.conformance.attention` and so on. A check returns when
 the contract is kept and raises `ContractBroken`, which says what was expected and what was found, when it is not.
 
-The fixture `lab_project` makes a project folder of its own the working directory. Whoever tests a cloud's `Provider`
+The fixture `lab_project` makes a project folder of its own the working directory. A test of one's own builds a loop or
+starts an observer with `listening_context(folder, heard)`; `Heard` keeps what it says. Whoever tests a cloud's `Provider`
 lets a fake of that cloud boot a `StandIn` for each machine, and hurries the backend with a `ScaledClock`.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lab.conformance.clock import ScaledClock
+    from lab.conformance.context import Heard, listening_context
     from lab.conformance.machine import StandIn
+
+_LATER = {"Heard": "context", "ScaledClock": "clock", "StandIn": "machine", "listening_context": "context"}
+"""What only some tests need, imported when it is asked for, by the module that it lives in."""
 
 
 class ContractBroken(AssertionError):
@@ -28,16 +34,9 @@ def require(holds: object, sentence: str) -> None:
 
 
 def __getattr__(name: str) -> object:
-    """Import what only tests of backends need when it is asked for."""
-    if name == "ScaledClock":
-        from lab.conformance.clock import ScaledClock
-
-        return ScaledClock
-    if name == "StandIn":
-        from lab.conformance.machine import StandIn
-
-        return StandIn
+    if name in _LATER:
+        return getattr(importlib.import_module(f"lab.conformance.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["ContractBroken", "ScaledClock", "StandIn", "require"]
+__all__ = ["ContractBroken", "Heard", "ScaledClock", "StandIn", "listening_context", "require"]

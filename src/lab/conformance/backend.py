@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from lab.conformance import require
 from lab.contracts import JobState, LogLine, Quote, Receipt
@@ -44,10 +45,26 @@ def check_backend(
     project in the working directory keeps its run directories; `seconds` is how long a job may take to get on; `needs`
     is the machine that a renting backend is asked for.
     """
-    check = Check(name, build, runs, seconds, needs or Needs())
-    check.success()
-    check.failure()
-    check.stopping()
+    with contextlib.ExitStack() as built:
+
+        def built_anew() -> Backend:
+            backend = build()
+            if isinstance(backend, Closes):
+                built.callback(backend.close)
+            return backend
+
+        check = Check(name, built_anew, runs, seconds, needs or Needs())
+        check.success()
+        check.failure()
+        check.stopping()
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """A backend that keeps connections, and can give them up."""
+
+    def close(self) -> None:
+        """Give them up."""
 
 
 class Check:
