@@ -43,6 +43,7 @@ def losses() -> list[Part]:
             "torch-linear",
             target="lab_torch.torch_linear:TorchLinearLoss",
             summary="PyTorch's own chunked linear cross-entropy (from 2.13 on), with the head in FP32.",
+            extra="torch-linear",
             options="lab_torch.options:TorchLinearOptions",
         ),
     ]

@@ -6,7 +6,9 @@ import itertools
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
+from torch_here import parts_here
 
 from lab.conformance import ContractBroken
 from lab.experiment import PartChoice
@@ -22,11 +24,19 @@ PRECISIONS = [torch.float64, torch.float32, torch.bfloat16]
 
 
 def installed(kind):
-    return [name for name in PLUGINS.parts(kind) if (kind, name) not in ONLY_ON_A_GPU]
+    return [name for name in parts_here(kind) if (kind, name) not in ONLY_ON_A_GPU]
 
 
 def built(kind, name, **options):
     return PLUGINS.build(kind, PartChoice(name=name, **options))
+
+
+def test_no_part_is_left_out_but_what_an_older_torch_lacks():
+    lacking = set() if hasattr(functional, "linear_cross_entropy") else {"torch-linear"}
+
+    assert {*PLUGINS.parts("attention"), *PLUGINS.parts("loss")} - {*parts_here("attention"), *parts_here("loss")} == (
+        lacking
+    )
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
@@ -53,13 +63,13 @@ def test_a_loss_in_mixed_precision_on_the_cpu(check_loss, name):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", PLUGINS.parts("attention"))
+@pytest.mark.parametrize("name", parts_here("attention"))
 def test_an_attention_on_the_gpu(check_attention, name):
     check_attention(built("attention", name), device="cuda", dtype=torch.bfloat16)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", PLUGINS.parts("loss"))
+@pytest.mark.parametrize("name", parts_here("loss"))
 def test_a_loss_on_the_gpu(check_loss, name):
     check_loss(built("loss", name), device="cuda", autocast=torch.bfloat16)
 

@@ -6,7 +6,6 @@ from importlib.metadata import PackageNotFoundError, distribution, requires
 from typing import TYPE_CHECKING
 
 from lab.plugins.discovery import LAB
-from lab.plugins.origin import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def missing(plugin: Plugin, part: Part) -> tuple[str, ...]:
-    """The distributions that the part's extra would bring and that are not installed here."""
-    return tuple(sorted({one.name for one in _of(plugin, part) if not is_installed(one.name)}))
+    """What the part's extra would bring: the names of what is not installed here, and what is too old or too new."""
+    return tuple(sorted({lacking for one in _of(plugin, part) if (lacking := _lacking(one))}))
 
 
 def requirements(plugin: Plugin, part: Part) -> tuple[str, ...]:
@@ -39,6 +38,15 @@ def owner(plugin: Plugin, part: Part) -> str:
     except PackageNotFoundError:
         extras = []
     return plugin.distribution if part.extra in extras else LAB
+
+
+def _lacking(wanted: Requirement) -> str | None:
+    """The requirement, by its name alone where nothing of that name is installed; None when it is met."""
+    try:
+        installed = distribution(wanted.name).version
+    except PackageNotFoundError:
+        return wanted.name
+    return None if wanted.specifier.contains(installed, prereleases=True) else f"{wanted.name}{wanted.specifier}"
 
 
 def _of(plugin: Plugin, part: Part) -> list[Requirement]:
