@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lab_torch.chunked
 import lab_torch.sdpa
 from lab.conformance.attention import check_attention
 from lab.conformance.loss import check_loss
+from lab.errors import LabError
 from lab_torch.chunked import ChunkedCrossEntropy
 from lab_torch.cross_entropy import CrossEntropy
 from lab_torch.options import ChunkedOptions, SdpaOptions
 from lab_torch.sdpa import SegmentAttention
+from lab_torch.torch_linear import TorchLinearLoss
 
 TYPES = [torch.float64, torch.float32, torch.bfloat16]
 BF16_TOLERANCE = 5e-3
@@ -55,6 +58,16 @@ def test_both_ways_of_batching_give_the_same_numbers():
         results.append(attention(q, k, v, attention.plan(offsets, 7)))
 
     torch.testing.assert_close(results[0], results[1], rtol=0, atol=1e-15)
+
+
+def test_a_document_behind_another_has_the_bits_that_it_has_alone():
+    q, k, v = torch.randn(7, 3, 2, 8, generator=torch.Generator().manual_seed(1)).unbind(1)
+    attention = SegmentAttention(SdpaOptions(batching="none"))
+
+    packed = attention(q, k, v, attention.plan(torch.tensor([0, 3, 7], dtype=torch.int32), 4))
+    alone = attention(q[3:], k[3:], v[3:], attention.plan(torch.tensor([0, 4], dtype=torch.int32), 4))
+
+    assert torch.equal(packed[3:], alone)
 
 
 LOSSES = {
@@ -130,6 +143,15 @@ def test_large_logits_overflow_nothing():
 
     assert total.isfinite()
     assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_a_torch_without_the_operator_is_told_what_else_to_use(monkeypatch):
+    monkeypatch.delattr(functional, "linear_cross_entropy", raising=False)
+
+    with pytest.raises(LabError, match=r"needs torch 2\.13 or newer") as caught:
+        TorchLinearLoss()
+
+    assert '"padded"' in caught.value.do
 
 
 class Largest(TorchDispatchMode):

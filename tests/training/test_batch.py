@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from fakes import TokenDocuments
 
-from lab.data.packing import PackedBatch
+from lab.data.packing import PackedBatch, Sampler
 from lab.training.batch import Shape, move
 
 CPU = torch.device("cpu")
@@ -71,6 +72,20 @@ def test_a_static_shape_is_filled_with_rows_that_count_nowhere():
     unfilled = move(plain, CPU)
     for count in ("inputs", "counted", "segments", "packs", "squares"):
         assert getattr(moved, count) == getattr(unfilled, count)
+
+
+def test_rows_that_fill_a_shape_hide_no_end_of_text_from_the_loss_even_if_they_spell_it():
+    """Padding is known by where it stands: here it is of the same token as the end of text."""
+    end = 0
+    documents = TokenDocuments([[*range(1, length), end] for length in (300, 400, 299)])
+    packed = Sampler(documents, context=500, capacity=1000, shuffle=False).next_batch()
+
+    moved = move(packed, CPU, static=Shape(1000, 500))
+
+    assert len(moved.tokens) == 1000
+    assert moved.tokens[996:].tolist() == [end] * 4
+    assert moved.targets.tolist().count(end) == 3
+    assert moved.counted == 996
 
 
 def test_more_than_half_a_percent_is_never_added():

@@ -95,6 +95,34 @@ def test_a_failing_save_leaves_the_previous_one_and_no_part(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.pt"]
 
 
+FULL_DISK = """
+import resource, signal, sys, torch
+from pathlib import Path
+from lab.errors import LabError
+from lab.training import checkpoint
+
+path = Path(sys.argv[1])
+checkpoint.save(path, {"step": 4})
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    checkpoint.save(path, {"step": 5, "weights": torch.zeros(100_000)})
+except LabError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_said_and_leaves_the_previous_one_and_no_part(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+
+    full = subprocess.run([sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, check=False)
+
+    assert (full.returncode, full.stderr) == (0, "")
+    assert f"{path}: the checkpoint cannot be written" in full.stdout
+    assert checkpoint.load(path) == {"step": 4}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
 KILLED_WHILE_SAVING = """
 import os, signal, sys, torch
 from pathlib import Path
