@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,9 +52,22 @@ class Slow(Observer):
         import time
         time.sleep(0.2)
 
+class Tearing(Observer):
+    def __init__(self, options): pass
+    def step_finished(self, step, line):
+        import os, signal, torch
+        whole = torch.save
+        def half(state, file):
+            whole(state, file)
+            file.truncate(file.tell() // 2)
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if step == 4 and "TEAR" in os.environ:
+            torch.save = half
+
 @hookimpl
 def observers():
-    names = ("recording", "raising", "stopping", "slow")
+    names = ("recording", "raising", "stopping", "slow", "tearing")
     return [Part(name, target=f"lab_watch:{name.capitalize()}") for name in names]
 """
 
@@ -175,14 +189,31 @@ def test_resumed_after_every_single_step_it_is_still_the_same(here, tmp_path):
     straight, resumed = tiny_run(here, small), tiny_run(tmp_path / "other", small)
     attempt(straight)
 
-    codes = [run_until(resumed, step) for step in range(1, 6)] + [attempt(resumed)]
+    codes, waiting = [], []
+    for step in range(1, 6):
+        codes.append(run_until(resumed, step))
+        waiting.append(len(checkpoint.load(resumed.checkpoint)["loop"]["feed"]["sampler"]["waiting"]))
+    codes.append(attempt(resumed))
 
     assert codes == [143] * 5 + [0]
+    assert waiting == [8, 8, 0, 8, 8]  # nothing waits to be packed: the epoch is exactly over
     assert same(resumed) == same(straight)
     assert evaluations(resumed) == evaluations(straight)
     weights = [records.read_json(run.summary)["fingerprints"]["weights_final"] for run in (straight, resumed)]
     assert weights[0] == weights[1]
     assert checkpoint.load(straight.checkpoint)["loop"]["feed"]["sampler"]["epoch"] >= 1
+
+
+def test_there_is_one_checkpoint_and_it_is_the_newest_by_number(here, caplog):
+    run = tiny_run(here, tiny_experiment(train={"steps": 11, "precision": "fp32"}, checkpoint={"every": 1}))
+    run_until(run, 10)
+
+    with caplog.at_level("INFO"):
+        attempt(run)
+
+    assert "going on after step 10" in caplog.messages
+    assert [path.name for path in run.path.glob("*checkpoint*")] == [run.checkpoint.name]
+    assert checkpoint.load(run.checkpoint)["step"] == 11
 
 
 def test_lines_after_the_checkpoint_move_to_the_earlier_attempt(here, tmp_path):
@@ -382,6 +413,65 @@ def test_kill_9_leaves_lines_that_read_and_a_run_that_goes_on(here, tmp_path, in
     code = attempt(run)
 
     assert code == 0
+    assert same(run) == same(straight)
+
+
+def test_kill_9_while_an_evaluated_step_is_saved_goes_on_from_the_checkpoint_before(
+    here, tmp_path, install_plugin, caplog
+):
+    site = install_plugin("watch", WATCH)
+    run, straight = tiny_run(here, tiny_experiment(observers={"tearing": {}})), tiny_run(tmp_path / "straight")
+    ended = subprocess.run(
+        [sys.executable, "-m", "lab.worker", str(run.path)],
+        env={**environment(site), "TEAR": "1"}, capture_output=True, check=False,
+    )  # fmt: skip
+    lost = [step for step, _, _ in evaluations(run)], len(list(run.path.glob(".*.part")))
+
+    attempt(straight)
+    with caplog.at_level("INFO"):
+        code = attempt(run)
+
+    assert (ended.returncode, lost) == (-signal.SIGKILL, ([2, 4], 1))
+    assert "an unfinished checkpoint was removed; the one before it is whole" in caplog.messages
+    assert "going on after step 2" in caplog.messages
+    assert code == 0
+    assert same(run) == same(straight)
+    assert evaluations(run) == evaluations(straight)
+    assert [line["step"] for line in records.read_lines(run.earlier_metrics(1))] == [3, 4, 4]
+    ends = [records.read_json(one.summary)["fingerprints"]["weights_final"] for one in (straight, run)]
+    assert ends[0] == ends[1]
+    assert not list(run.path.glob(".*"))
+
+
+FULL_DISK = """
+import resource, signal, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()), resource.RLIM_INFINITY))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from lab.worker import __main__ as worker
+sys.exit(worker.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "saving", "told"), [(8000, None, "metrics.jsonl"), (20_000, {"every": 2}, "checkpoint.pt")]
+)
+def test_a_disk_that_fills_while_a_run_trains_is_said_and_the_run_goes_on_once_there_is_space(
+    here, tmp_path, size, saving, told
+):
+    small = tiny_experiment(train={"steps": 30, "precision": "fp32"}, checkpoint=saving)
+    run, straight = tiny_run(here, small), tiny_run(tmp_path / "straight", small)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(run.path), str(size)],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert re.search(rf"^Error: .*{told}: .*written: ", ended.stderr, re.MULTILINE)
+    assert not list(run.path.glob(".*"))
+    attempt(straight)
+    assert attempt(run) == 0
     assert same(run) == same(straight)
 
 
