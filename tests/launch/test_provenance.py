@@ -23,7 +23,7 @@ from lab.plugins import Plugins
 from lab.runs import records
 from lab.settings import read_settings
 
-TOKEN = "ghp_" + "a1" * 10
+TOKEN = "a-token-of-no-known-shape"
 QUICK = '[trackers]\nmlflow = false\n[[stages]]\nname = "only"\nrun = ["true"]\n'
 FILES = {"src/lab/__init__.py": "", "src/mine.py": "one = 1\n", "pyproject.toml": "", "experiments/quick.toml": QUICK}
 
@@ -110,7 +110,7 @@ class Situation:
 
     def remote_with_a_token(self):
         self.committed()
-        git(self.folder, "remote", "add", "origin", f"https://user:{TOKEN}@github.com/o/r.git")
+        git(self.folder, "remote", "add", "origin", f"https://{TOKEN}@github.com/o/r.git")
         return "clean", "checkout"
 
 

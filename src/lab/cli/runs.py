@@ -103,12 +103,16 @@ def tag(
     """Put tags and a note on a run, or take them off."""
     from lab.cli.output import plain, print_json
     from lab.cli.output import show as output
+    from lab.launch.variables import variables
     from lab.runs import tags as labels
     from lab.runs.find import find
+    from lab.runs.secrets import Secrets
     from lab.settings import read_settings
 
-    found = find(run, read_settings())
-    kept = labels.change(found, add=tags or (), remove=remove or (), note=note)
+    settings = read_settings()
+    found = find(run, settings)
+    secrets = Secrets(variables(settings))
+    kept = labels.change(found, add=tags or (), remove=remove or (), note=note, secrets=secrets)
     if as_json:
         print_json({"run_id": found.id, "tags": kept.tags, "note": kept.note})
     else:

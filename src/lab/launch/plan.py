@@ -98,6 +98,7 @@ def plan(
     known = variables(settings)
     secrets = Secrets(known)
     refuse_secrets(experiment, loaded, secrets)
+    _refuse_secret_options(backend, secrets)
     packed = bundle.collect(settings.project, [path.absolute() for path in loaded.files], bundle_bytes)
     bundle.refuse_secrets(packed, secrets)
     job = job_of(experiment, plugins, packed.sha256, known)
@@ -169,6 +170,12 @@ def refuse_secrets(experiment: Experiment, loaded: Loaded, secrets: Secrets) -> 
     for number, stage in enumerate(experiment.stages):
         if told_why := in_arguments(stage.run, secrets):
             raise UsageError(f"{loaded.where('stages')}: stages.{number}.run: {told_why}", told)
+
+
+def _refuse_secret_options(backend: PartChoice, secrets: Secrets) -> None:
+    for key, why in in_options(backend.options, secrets):
+        told = "Remove it: a run's record names the options of its backend. Put the value into .env."
+        raise UsageError(f"--backend-option {key}: {why}", told)
 
 
 def _near(path: Path, project: Path) -> str:

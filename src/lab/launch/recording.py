@@ -32,7 +32,7 @@ def create(plan: Plan, labels: Sequence[str] = ()) -> tuple[RunDirectory, Job]:
         records.write_json(run.job, job.record())
         records.write_json(run.resource, {"schema": 1, "status": "none"})
         if labels:
-            tags.change(run, add=labels)
+            tags.change(run, add=labels, secrets=plan.secrets)
         set_outcome(run, "created")
         records.write_json(run.config, plan.config(run.id))  # last: a directory without it is no run
     except BaseException:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError
 from lab.runs import records
+from lab.runs.secrets import Secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,9 +37,19 @@ def read(run: RunDirectory) -> Tags:
     return Tags(tuple(names), note if isinstance(note, str) else "")
 
 
-def change(run: RunDirectory, add: Iterable[str] = (), remove: Iterable[str] = (), note: str | None = None) -> Tags:
-    """Add and remove tags, and replace the note unless it is None. Raises `UsageError` for a tag that is no word."""
+def change(
+    run: RunDirectory,
+    add: Iterable[str] = (),
+    remove: Iterable[str] = (),
+    note: str | None = None,
+    secrets: Secrets | None = None,
+) -> Tags:
+    """Add and remove tags, and replace the note unless it is None.
+
+    Raises `UsageError` for a tag that is no word, and for what holds a token or a secret of this machine.
+    """
     added = list(add)
+    _refuse([*added, note or ""], secrets or Secrets({}))
     for tag in added:
         if not TAG.fullmatch(tag):
             raise UsageError(f"'{tag}' is no tag.", "A tag is one word of letters, digits and . : / + - _")
@@ -48,3 +59,9 @@ def change(run: RunDirectory, add: Iterable[str] = (), remove: Iterable[str] = (
     if after != before:
         records.write_json(run.tags, {"schema": 1, "tags": list(after.tags), "note": after.note})
     return after
+
+
+def _refuse(texts: Iterable[str], secrets: Secrets) -> None:
+    for text in texts:
+        if what := secrets.what_is_in(text):
+            raise UsageError(f"A tag or note contains {what}.", "Leave it out: it would be recorded.")
