@@ -138,6 +138,19 @@ def test_the_first_step_that_is_fed_differently_is_named(runs: Path) -> None:
     assert result.pairs[0].failed[0].note == "first differ at step 7"
 
 
+def test_a_line_torn_in_the_middle_does_not_make_the_tokens_different(runs: Path) -> None:
+    whole, torn = write(runs), write(runs, id=OTHER)
+    lines = torn.metrics.read_bytes().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if json.loads(line).get("step") == 5)
+    lines[place] = lines[place][:20] + b"\n"
+    torn.metrics.write_bytes(b"".join(lines))
+
+    for pair in ((whole, torn), (torn, whole)):
+        result = compared(*pair)
+        assert failed(result) == ["whole records"]
+        assert verdicts(result) == (LIMITS, LIMITS, LIMITS)
+
+
 def test_a_declared_change_is_no_failed_check(runs: Path) -> None:
     result = compared(write(runs), write(runs, id=OTHER, overrides=("attention=flex",)))
 

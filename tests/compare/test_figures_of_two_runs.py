@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from sample_runs import CPU, H100, write
+from sample_runs import CPU, H100, edit, write
 
 from lab.compare import facts, rows
 from lab.compare.changes import Mark
@@ -220,6 +220,25 @@ def test_tokens_per_dollar_are_shown_when_the_cost_is_known(runs: Path) -> None:
 
     per_dollar = next(measure for measure in result.measures if measure.name == "tokens per dollar")
     assert per_dollar.values == (40_000.0, 20_000.0)
+
+
+def test_the_price_of_a_million_tokens_is_shown_with_and_without_what_is_around_the_training(runs: Path) -> None:
+    a, b = write(runs, dollars=0.5), write(runs, id=OTHER, dollars=1.0)
+    for run, each in ((a, {"train": 0.15, "all": 0.4}), (b, {"train": 0.25, "all": 0.5})):
+        edit(run.cost, dollars_per_million_tokens=each)
+
+    result = compared(a, b)
+
+    found = {measure.name: measure.values for measure in result.measures}
+    assert found["cost per million tokens"] == (0.4, 0.5)
+    assert found["training per million tokens"] == (0.15, 0.25)
+    assert "| training per million tokens | $0.1500 | $0.2500 |" in markdown(result)
+
+
+def test_a_run_that_cost_nothing_has_no_price(runs: Path) -> None:
+    names = {measure.name for measure in compared(write(runs), write(runs, id=OTHER)).measures}
+
+    assert not any("dollar" in name or "million" in name or name == "cost" for name in names)
 
 
 def test_markdown_keeps_hostile_names_as_text(runs: Path) -> None:

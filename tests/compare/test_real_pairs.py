@@ -3,17 +3,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from sample_runs import edit
 
 from lab.compare import facts
+from lab.compare.code_changes import code_changes
 from lab.compare.comparison import Comparison, compare
-from lab.runs.directory import RunDirectory
+from lab.runs import tags
+from lab.runs.directory import RunDirectory, every
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 EXPERIMENT = """
@@ -47,7 +52,10 @@ precision = "fp32"
 every = 3
 batches = 2
 tokens = 64
+before_training = true
 """
+LAB = (sys.executable, "-m", "lab")
+OWN_CODE = "src/own/step.py"
 
 # What is set on the command line -> the checks that are named: that one, or what it cannot be had without.
 SET = {
@@ -58,6 +66,7 @@ SET = {
     "evaluate.batches=1": ["evaluation inputs"],
     "train.warmup_steps=1": ["measurement scope"],
     "train.precision=bf16-autocast": ["precision"],
+    "optimizer.learning_rate=1e30": ["both completed"],  # its second loss is not finite, and the worker stops there
 }
 
 
@@ -65,29 +74,52 @@ SET = {
 def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDirectory]:
     """A run for each setting, and a first one that all are compared with, made by the command."""
     project = tmp_path_factory.mktemp("real")
-    for folder in ("experiments", ".lab"):
-        (project / folder).mkdir()
-    (project / "experiments" / "tiny.toml").write_text(EXPERIMENT, encoding="utf-8")
+    for folder in ("experiments", ".lab", "src/own"):
+        (project / folder).mkdir(parents=True)
+    experiment, own_code = project / "experiments" / "tiny.toml", project / OWN_CODE
+    experiment.write_text(EXPERIMENT, encoding="utf-8")
+    own_code.write_text("STEP = 1\n", encoding="utf-8")
     with ThreadPoolExecutor(2) as pool:
+        resumed = pool.submit(_stopped_and_resumed, project)
         found = list(pool.map(lambda text: _run(project, text), ["", *SET]))
-    return dict(zip(["base", *SET], found, strict=True))
+    runs = {**dict(zip(["base", *SET], found, strict=True)), "resumed": resumed.result()}
+    own_code.write_text("STEP = 2\n", encoding="utf-8")
+    runs["other code"] = _run(project, "")
+    own_code.write_text("STEP = 1\n", encoding="utf-8")
+    experiment.write_text(EXPERIMENT.replace("learning_rate = 1e-3", "learning_rate = 2e-3"), encoding="utf-8")
+    runs["edited experiment"] = _run(project, "")
+    return runs
 
 
 def _run(project: Path, setting: str) -> RunDirectory:
-    argv = [sys.executable, "-m", "lab", "run", "tiny", "--quiet", *(["--set", setting] if setting else [])]
+    answer = _lab(project, "run", "tiny", "--quiet", *(["--set", setting] if setting else []))
+    assert answer.returncode == (1 if SET.get(setting) == ["both completed"] else 0), answer.stderr[-2000:]
+    return RunDirectory.open(project / ".runs" / answer.stdout.split()[-1])
+
+
+def _stopped_and_resumed(project: Path) -> RunDirectory:
+    """A run that was asked to stop before its first step, and went on as attempt 2."""
+    name = "--tag=stopped"
+    with subprocess.Popen([*LAB, "run", "tiny", "--quiet", name], cwd=project, env=_environment()) as command:
+        while not (found := [run for run in every(project / ".runs") if run.stages.exists() and tags.read(run).tags]):
+            time.sleep(0.05)
+        command.terminate()
+    [run] = found
+    answer = _lab(project, "resume", run.id, "--quiet")
+    assert (command.returncode, answer.returncode) == (143, 0), answer.stderr[-2000:]
+    return run
+
+
+def _lab(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LAB, *words], cwd=project, env=_environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def _environment() -> dict[str, str]:
     foreign = ("LAB_", "WANDB_", "MLFLOW_", "RUNPOD_", "HF_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    answer = subprocess.run(
-        argv,
-        cwd=project,
-        env={**clean, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr[-2000:]
-    return RunDirectory.open(project / ".runs" / answer.stdout.split()[-1])
+    return {**clean, "OMP_NUM_THREADS": "1"}
 
 
 def compared(a: RunDirectory, b: RunDirectory) -> Comparison:
@@ -114,17 +146,79 @@ def test_the_same_experiment_twice_is_the_same_to_the_last_bit(real: dict[str, R
     assert {str(one.verdict) for one in result.pairs[0].judgements} == {"comparable"}
 
 
+def test_a_change_that_nobody_declared_is_named_with_its_key(real: dict[str, RunDirectory]) -> None:
+    result = compared(real["base"], real["edited experiment"])
+
+    assert failed(result) == ["declared change"]
+    assert result.pairs[0].failed[0].note == "1 undeclared: optimizer.learning_rate"
+    assert {str(one.verdict) for one in result.pairs[0].judgements} == {"not comparable"}
+
+
+def test_other_code_is_named_and_shown_line_by_line(real: dict[str, RunDirectory]) -> None:
+    base, other = real["base"], real["other code"]
+
+    assert failed(compared(base, other)) == ["code"]
+    [change] = code_changes(facts.read(base), facts.read(other))
+    assert (change.path, change.lines[-2:]) == (OWN_CODE, ("-STEP = 1", "+STEP = 2"))
+
+
+def test_a_resumed_run_is_named(real: dict[str, RunDirectory]) -> None:
+    result = compared(real["base"], real["resumed"])
+
+    assert failed(result) == ["resumed"]
+    assert (result.pairs[0].failed[0].a, result.pairs[0].failed[0].b) == ("not resumed", "attempt 2")
+
+
+@contextmanager
+def kept(*files: Path) -> Iterator[None]:
+    """The files are afterwards as they were."""
+    before = [file.read_bytes() for file in files]
+    yield
+    for file, content in zip(files, before, strict=True):
+        file.write_bytes(content)
+
+
+def tear_in_the_middle(run: RunDirectory) -> None:
+    """Leave half of the second line, as a machine does that loses its power between two writes."""
+    first, second, *others = run.metrics.read_bytes().splitlines(keepends=True)
+    run.metrics.write_bytes(b"".join([first, second[: len(second) // 2] + b"\n", *others]))
+
+
+def test_a_torn_record_is_named(real: dict[str, RunDirectory]) -> None:
+    torn = real[""]
+    with kept(torn.metrics):
+        tear_in_the_middle(torn)
+
+        result = compared(real["base"], torn)
+
+    assert failed(result) == ["whole records"]
+    assert result.pairs[0].failed[0].b == "1 torn lines, 1 steps missing"
+
+
 def edit_hardware(run: RunDirectory, **fields: object) -> None:
     """The one thing that this machine cannot vary by itself."""
     edit(run.environment, **fields)
 
 
-@pytest.mark.parametrize(("fields", "check"), [({"cpu": "Another CPU"}, "CPU model"), ({"threads": 64}, "CPU threads")])
-def test_other_hardware_is_named(fields: dict, check: str, real: dict[str, RunDirectory]) -> None:
-    before = real[""].environment.read_bytes()
-    edit_hardware(real[""], **fields)
+H100 = {"device": {"type": "cuda", "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-1"}}
+H200, NEIGHBOUR = {"device__name": "NVIDIA H200", "device__uuid": "GPU-2"}, {"device__uuid": "GPU-2"}
+HARDWARE = {
+    "CPU model": ({}, {"cpu": "Another CPU"}),
+    "CPU threads": ({}, {"threads": 64}),
+    "GPU model": (H100, H200),
+    "GPU UUID": (H100, NEIGHBOUR),
+}
 
-    result = compared(real["base"], real[""])
 
-    real[""].environment.write_bytes(before)
+@pytest.mark.parametrize("check", HARDWARE)
+def test_other_hardware_is_named(check: str, real: dict[str, RunDirectory]) -> None:
+    one, other = real["base"], real[""]
+    with kept(one.environment, other.environment):
+        shared, changed = HARDWARE[check]
+        for run in (one, other):
+            edit_hardware(run, **shared)
+        edit_hardware(other, **changed)
+
+        result = compared(one, other)
+
     assert failed(result) == [check]

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from lab.compare.alignment import Point
     from lab.compare.facts import RunFacts
 
+PER_MILLION = (
+    ("all", "cost per million tokens", "all cost over all targets"),
+    ("train", "training per million tokens", "the training phase alone: what a longer run comes to"),
+)
+"""What cost.json says of a million target tokens."""
 Known = Literal["measured", "derived", "declared", "unknown"]
 
 
@@ -114,6 +119,9 @@ def _cost(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
     per_dollar = tuple(total / paid if total and paid else None for total, paid in zip(totals, dollars, strict=True))
     yield Measure("tokens per dollar", None, "tokens/dollar", None, "derived", "all targets over all cost", per_dollar)
+    for key, name, how in PER_MILLION:
+        values = tuple(_number((run.cost.get("dollars_per_million_tokens") or {}).get(key)) for run in runs)
+        yield Measure(name, None, "dollars", None, "derived", how, values)
 
 
 def _normal(run: RunFacts, name: str) -> tuple[list[float], list[float]]:
