@@ -158,7 +158,8 @@ def test_a_declared_environment_that_differs_is_recorded(here):
 
 
 def test_three_steps_resumed_for_three_more_are_the_bits_of_six(here, tmp_path):
-    straight, resumed = tiny_run(here), tiny_run(tmp_path / "other")
+    evaluated = tiny_experiment(evaluate={"every": 2, "batches": 2, "tokens": 64, "before_training": True})
+    straight, resumed = tiny_run(here, evaluated), tiny_run(tmp_path / "other", evaluated)
     attempt(straight)
 
     first = run_until(resumed, 3)
@@ -169,6 +170,8 @@ def test_three_steps_resumed_for_three_more_are_the_bits_of_six(here, tmp_path):
     assert (halfway["status"], halfway["steps"]) == ("stopped", 3)
     assert same(resumed) == same(straight)
     assert evaluations(resumed) == evaluations(straight)
+    assert [step for step, _, _ in evaluations(resumed)] == [0, 2, 4, 6]
+    assert not resumed.attempts.exists()  # nothing was computed twice
     ends = [records.read_json(run.summary)["fingerprints"] for run in (straight, resumed)]
     assert ends[0] == ends[1]
 
@@ -196,6 +199,7 @@ def test_resumed_after_every_single_step_it_is_still_the_same(here, tmp_path):
     codes.append(attempt(resumed))
 
     assert codes == [143] * 5 + [0]
+    assert not resumed.attempts.exists()  # nothing was computed twice
     assert waiting == [8, 8, 0, 8, 8]  # nothing waits to be packed: the epoch is exactly over
     assert same(resumed) == same(straight)
     assert evaluations(resumed) == evaluations(straight)
