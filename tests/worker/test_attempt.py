@@ -176,6 +176,50 @@ def test_three_steps_resumed_for_three_more_are_the_bits_of_six(here, tmp_path):
     assert ends[0] == ends[1]
 
 
+NOISE = """
+import random
+import numpy
+import torch
+from lab import Part, hookimpl
+from lab.contracts import Step
+
+class Noise:
+    def __init__(self, context):
+        self.context, self.step = context, 0
+
+    def steps(self):
+        while True:
+            with self.context.phase("draw"):
+                drawn = torch.rand(()) + random.random() + numpy.random.random()
+            self.step += 1
+            yield Step(loss=drawn.float(), targets=1)
+
+    def evaluate(self): return None
+    def state_dict(self): return {"step": self.step}
+    def load_state_dict(self, state): self.step = state["step"]
+    def weights(self): return None
+
+@hookimpl
+def loops():
+    return [Part("noise", target="lab_noise:Noise")]
+"""
+
+
+def test_a_loop_that_draws_from_any_generator_draws_the_same_after_a_resume(here, tmp_path, install_plugin):
+    install_plugin("noise", NOISE)
+    parts = dict.fromkeys(("attention", "loss", "data", "model", "batch", "optimizer", "evaluate"))
+    noisy = tiny_experiment(loop="noise", **parts)
+    straight, resumed = tiny_run(here, noisy), tiny_run(tmp_path / "other", noisy)
+    attempt(straight)
+
+    codes = run_until(resumed, 3), attempt(resumed)
+
+    assert codes == (143, 0)
+    losses = [[line["loss"] for line in metric_lines(run)] for run in (straight, resumed)]
+    assert len(set(losses[0])) == 6
+    assert losses[0] == losses[1]
+
+
 def test_a_wish_to_stop_during_the_last_step_comes_too_late(here):
     run = tiny_run(here)
 
