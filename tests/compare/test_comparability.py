@@ -8,7 +8,7 @@ import pytest
 from sample_runs import CODE, CPU, H100, Sample, edit, write
 
 from lab.compare import facts
-from lab.compare.comparison import Comparison, compare
+from lab.compare.comparison import compare
 from lab.compare.differences import between
 from lab.compare.verdicts import Verdict
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from lab.compare.answer import Comparison
     from lab.runs.directory import RunDirectory
 
 OTHER = "sample-20261201-0916-bbbb"

@@ -14,8 +14,8 @@ from lab.compare.markdown import markdown
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lab.compare.answer import Comparison
     from lab.compare.changes import Change
-    from lab.compare.comparison import Comparison
     from lab.runs.directory import RunDirectory
 
 OTHER = "sample-20261201-0916-bbbb"

@@ -12,7 +12,7 @@ from lab.errors import Refused, Regression, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.compare.comparison import Comparison
+    from lab.compare.answer import Comparison
 
 OTHER = "sample-20261201-0916-bbbb"
 

@@ -13,13 +13,15 @@ from sample_runs import edit
 
 from lab.compare import facts
 from lab.compare.code_changes import code_changes
-from lab.compare.comparison import Comparison, compare
+from lab.compare.comparison import compare
 from lab.runs import tags
 from lab.runs.directory import RunDirectory, every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from lab.compare.answer import Comparison
 
 EXPERIMENT = """
 description = "As small as a run can be"

@@ -11,7 +11,7 @@ from lab.cli import output
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from lab.compare.comparison import Comparison, Pair
+    from lab.compare.answer import Comparison, Pair
 
 
 STYLES = {"ok": "green", "+": "green", "-": "red", "x": "red", "!": "red bold", "~": "yellow"}

@@ -14,8 +14,8 @@ from lab.errors import Refused, Regression, UsageError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lab.compare.answer import Comparison
     from lab.compare.changes import Change
-    from lab.compare.comparison import Comparison
 
 FIGURES = {"loss": ("validation loss", "training loss"), "speed": ("tokens per second",), "memory": ("peak allocated",)}
 """The figure that a bound on each question means; the first one that the runs have."""

@@ -11,7 +11,7 @@ from lab.compare import changes, rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from lab.compare.comparison import Comparison, Pair
+    from lab.compare.answer import Comparison, Pair
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|!])")
 

@@ -13,8 +13,8 @@ from lab.compare.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lab.compare.answer import Comparison, Pair
     from lab.compare.changes import Change
-    from lab.compare.comparison import Comparison, Pair
     from lab.compare.verdicts import Check
 
 HELD = "ok"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lab.compare.alignment import Divergence
+    from lab.compare.answer import Pair
     from lab.compare.changes import Change
-    from lab.compare.comparison import Pair
     from lab.compare.facts import RunFacts
     from lab.compare.verdicts import Judgement
 

@@ -13,7 +13,7 @@ from lab.report.blocks import Listing, Plot, Section, Table, Text, VerdictCard, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lab.compare.comparison import Comparison, Pair
+    from lab.compare.answer import Comparison, Pair
     from lab.report.blocks import Block
 
 TONES = {"comparable": "good", "within limits": "open", "not comparable": "bad"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
-    from lab.compare.comparison import Comparison
+    from lab.compare.answer import Comparison
     from lab.compare.facts import RunFacts
     from lab.report.vega import Drawing
     from lab.runs.directory import RunDirectory
