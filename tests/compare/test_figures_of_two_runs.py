@@ -101,6 +101,19 @@ def test_the_step_where_curves_part_is_named_with_its_cause(runs: Path) -> None:
     assert (parting.step, parting.cause) == (9, "the tokens fed differ from step 7 on")
 
 
+def test_a_line_torn_in_the_middle_does_not_part_the_curves(runs: Path) -> None:
+    whole, torn = write(runs), write(runs, id=OTHER)
+    lines = torn.metrics.read_bytes().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if json.loads(line).get("step") == 3)
+    lines[place] = lines[place][:20] + b"\n"
+    torn.metrics.write_bytes(b"".join(lines))
+
+    for pair in ((whole, torn), (torn, whole)):
+        [found] = compared(*pair).pairs
+        assert found.divergence is None
+        assert found.claims[0] == "The training loss is the same to the last bit in all 19 shared steps."
+
+
 @pytest.mark.parametrize(
     ("seconds", "mark", "words"),
     [

@@ -44,6 +44,11 @@ def training_loss(run: RunFacts, tokens: float) -> Point:
     return read_off(run.steps.tokens, run.steps.column("loss"), tokens)
 
 
+def shared_steps(a: RunFacts, b: RunFacts) -> list[int]:
+    """The numbers of the steps that both runs have, in order."""
+    return sorted({*a.steps.numbers} & {*b.steps.numbers})
+
+
 def read_off(axis: Sequence[float], values: Sequence[float], at: float) -> Point:
     """The value at `at`, on the straight line between its neighbours where none was measured."""
     points = [(x, y) for x, y in zip(axis, values, strict=True) if math.isfinite(x)]
@@ -66,9 +71,15 @@ class Divergence:
 
 def divergence(a: RunFacts, b: RunFacts) -> Divergence | None:
     """Where the curves part; None when they agree in every step that both have."""
-    pairs = zip(a.steps.numbers, a.steps.column("loss"), b.steps.column("loss"), strict=False)
-    step = next((step for step, one, other in pairs if one != other and not (one != one and other != other)), None)
+    other = dict(zip(b.steps.numbers, b.steps.column("loss"), strict=True))
+    pairs = zip(a.steps.numbers, a.steps.column("loss"), strict=True)
+    step = next((step for step, loss in pairs if step in other and not _same(loss, other[step])), None)
     return None if step is None else Divergence(step, _cause(a, b, step))
+
+
+def _same(one: float, other: float) -> bool:
+    """Whether two losses agree; both may be no number."""
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def _cause(a: RunFacts, b: RunFacts, step: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import formats
+from lab.compare import alignment, formats
 from lab.compare.statistics import LABEL
 from lab.compare.verdicts import Verdict
 
@@ -68,7 +68,7 @@ def next_command(pairs: Sequence[Pair]) -> str:
 def _loss(
     letter: str, a: RunFacts, b: RunFacts, judgement: Judgement, by_name: dict[str, Change], parting: Divergence | None
 ) -> Iterator[str]:
-    shared = min(len(a.steps), len(b.steps))
+    shared = len(alignment.shared_steps(a, b))
     if judgement.verdict is Verdict.NOT_COMPARABLE:
         yield f"{refusal(judgement)} The values are shown; their difference is no result."
         return
