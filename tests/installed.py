@@ -6,6 +6,7 @@ import os
 import shutil
 import site
 import subprocess
+import sys
 import venv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -95,6 +96,13 @@ class Environment:
         """Install a plugin, or upgrade it: what was installed under this name goes first."""
         self.remove(str(keywords.get("distribution") or f"lab-{name}"))
         write_plugin(self.packages, name, code, **keywords)  # type: ignore[arg-type]
+
+    def pip(self, *arguments: object) -> None:
+        """What its person asks of pip, without a network: what builds packages is borrowed too."""
+        offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+        command = [sys.executable, "-m", "pip", "--python", self.python, *arguments, *offline, "--quiet"]
+        variables = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+        subprocess.run([*map(str, command)], env={**variables, "PIP_CONFIG_FILE": os.devnull}, check=True)
 
     def remove(self, distribution: str) -> None:
         """Uninstall a distribution, if it is there."""
