@@ -93,6 +93,7 @@ class Sample:
     torn: int = 0
     peak: int | None = 40_000_000_000
     dollars: float | None = None
+    dollars_per_hour: float = 3.6
     description: str | None = None
     rebuilt: bool = False
 
@@ -204,7 +205,7 @@ def _provenance(run: RunDirectory, one: Sample) -> None:
 
 def _ending(run: RunDirectory, one: Sample) -> None:
     code = {"completed": 0, "stopped": 143}.get(one.status, 1)
-    names = ["preflight", "prepare", "train"]
+    names = [*(["install"] if one.failed_stage == "install" else []), "preflight", "prepare", "train"]
     moment = START
     for name in names:
         failed = name == one.failed_stage
@@ -232,7 +233,22 @@ def _ending(run: RunDirectory, one: Sample) -> None:
     records.write_json(run.outcome, outcome)
     records.write_json(run.resource, {"schema": 1, "status": "none"})
     if one.dollars is not None:
-        records.write_json(run.cost, {"schema": 1, "dollars": one.dollars})
+        records.write_json(run.cost, _cost(one))
+
+
+def _cost(one: Sample) -> dict[str, object]:
+    """As if a third of the money had gone for booting and installing."""
+    train, tokens = 2 * one.dollars / 3, one.steps * one.targets
+    return {
+        "schema": 1,
+        "dollars": one.dollars,
+        "dollars_per_hour": one.dollars_per_hour,
+        "seconds": one.dollars / one.dollars_per_hour * 3600,
+        "other_machines_dollars": 0.0,
+        "phases": {"boot": one.dollars / 6, "install": one.dollars / 6, "train": train, "collect": 0.0, "idle": 0.0},
+        "dollars_per_million_tokens": {"train": train / tokens * 1e6, "all": one.dollars / tokens * 1e6},
+        "kind": "derived",
+    }
 
 
 def _data(run: RunDirectory, one: Sample) -> None:

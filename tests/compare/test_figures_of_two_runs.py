@@ -228,30 +228,74 @@ def test_warm_up_and_observed_steps_count_only_in_the_overall_figure(runs: Path)
     assert found["overall tokens per second"] == pytest.approx(10_000 / 23)
 
 
-def test_tokens_per_dollar_are_shown_when_the_cost_is_known(runs: Path) -> None:
-    result = compared(write(runs, dollars=0.5), write(runs, id=OTHER, dollars=1.0))
-
-    per_dollar = next(measure for measure in result.measures if measure.name == "tokens per dollar")
-    assert per_dollar.values == (40_000.0, 20_000.0)
-
-
-def test_the_price_of_a_million_tokens_is_shown_with_and_without_what_is_around_the_training(runs: Path) -> None:
-    a, b = write(runs, dollars=0.5), write(runs, id=OTHER, dollars=1.0)
-    for run, each in ((a, {"train": 0.15, "all": 0.4}), (b, {"train": 0.25, "all": 0.5})):
-        edit(run.cost, dollars_per_million_tokens=each)
-
-    result = compared(a, b)
+def test_tokens_have_a_price_with_and_without_what_is_around_the_training(runs: Path) -> None:
+    result = compared(write(runs, dollars=0.3), write(runs, id=OTHER, dollars=0.6))
 
     found = {measure.name: measure.values for measure in result.measures}
-    assert found["cost per million tokens"] == (0.4, 0.5)
-    assert found["training per million tokens"] == (0.15, 0.25)
-    assert "| training per million tokens | $0.1500 | $0.2500 |" in markdown(result)
+    assert found["cost"] == (0.3, 0.6)
+    assert found["training cost"] == pytest.approx((0.2, 0.4))
+    assert found["tokens per dollar"] == pytest.approx((20_000 / 0.3, 20_000 / 0.6))
+    assert found["training tokens per dollar"] == pytest.approx((100_000, 50_000))
+    assert found["cost per million tokens"] == pytest.approx((15.0, 30.0))
+    assert found["training cost per million tokens"] == pytest.approx((10.0, 20.0))
+    assert "| training cost per million tokens | $10.0000 | $20.0000 |" in markdown(result)
+    assert result.pairs[0].claims[-1] == (
+        "A million tokens cost $10.0000 in A and $20.0000 in B for the training alone, "
+        "$15.0000 and $30.0000 with all that is around it."
+    )
+
+
+def test_tokens_of_a_run_without_a_summary_have_the_price_of_what_was_learnt_from(runs: Path) -> None:
+    run = write(runs, dollars=0.3)
+    edit(run.cost, dollars_per_million_tokens={})
+
+    found = {measure.name: measure.values[0] for measure in compared(run, run).measures}
+
+    assert found["training cost per million tokens"] == pytest.approx(10.0)
+    assert found["tokens per dollar"] == pytest.approx(20_000 / 0.3)
+
+
+def test_losses_are_read_off_where_the_steps_had_cost_the_same(runs: Path) -> None:
+    same_loss = {"loss_floor": 3.0, "steps": 20, "every": 5, "warmup": 0}
+    a = write(runs, dollars=0.3, dollars_per_hour=3.6, seconds=0.5, **same_loss)
+    b = write(runs, id=OTHER, dollars=0.3, dollars_per_hour=7.2, seconds=0.5, **same_loss)
+
+    loss = changes(compared(a, b))["validation loss at equal dollars"]
+
+    half = next(line for line in facts.read(b).evaluations.lines if line["step"] == 10)["loss"]
+    assert loss.measure.how.startswith("when the steps alone had cost $0.0100")
+    assert loss.measure.values[0] == facts.read(a).evaluations.loss[-1]
+    assert loss.measure.values[1] == pytest.approx(half, rel=0.01)
+    assert (loss.mark, loss.words) == (Mark.NO_CLAIM, "higher, one seed each")
+
+
+@pytest.mark.parametrize("changed", [{"dollars_per_hour": None}, {"other_machines_dollars": 0.1}])
+def test_without_one_price_for_all_steps_nothing_is_read_off_at_equal_dollars(changed: dict, runs: Path) -> None:
+    a, b = write(runs, dollars=0.3), write(runs, id=OTHER, dollars=0.3)
+    edit(b.cost, **changed)
+
+    assert "validation loss at equal dollars" not in changes(compared(a, b))
+
+
+def test_a_price_that_only_one_run_has_is_shown_and_not_compared(runs: Path) -> None:
+    found = changes(compared(write(runs, dollars=0.3), write(runs, id=OTHER)))["training tokens per dollar"]
+
+    assert found.measure.values == (pytest.approx(100_000), None)
+    assert (found.mark, found.difference, found.words) == (Mark.NO_CLAIM, None, "no price is known for B")
+
+
+def test_the_time_of_a_million_tokens_covers_the_whole_run(runs: Path) -> None:
+    run = write(runs, steps=20, targets=1000, seconds=0.5)
+
+    found = {measure.name: measure.values[0] for measure in compared(run, run).measures}
+
+    assert found["elapsed per million tokens"] == pytest.approx((4 + 20 * 0.5) * 50)
 
 
 def test_a_run_that_cost_nothing_has_no_price(runs: Path) -> None:
     names = {measure.name for measure in compared(write(runs), write(runs, id=OTHER)).measures}
 
-    assert not any("dollar" in name or "million" in name or name == "cost" for name in names)
+    assert not any("dollar" in name or "cost" in name for name in names)
 
 
 def test_markdown_keeps_hostile_names_as_text(runs: Path) -> None:

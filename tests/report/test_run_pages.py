@@ -77,7 +77,17 @@ def test_a_whole_run_has_every_section_that_its_records_allow(runs: Path) -> Non
     assert headings(outline) == expected.split()
 
 
-@pytest.mark.parametrize("stage", ["preflight", "prepare", "train"])
+def test_a_rented_run_says_what_its_tokens_cost_and_one_of_this_machine_says_nothing_of_money(runs: Path) -> None:
+    rented = written(write(runs, dollars=0.3)).text
+    local = written(write(runs, id="sample-20261201-0916-bbbb")).text
+
+    assert "cost per million tokens $15.0000 derived of the whole run" in rented
+    assert "training cost per million tokens $10.0000 derived of the training phase alone" in rented
+    assert "training tokens per dollar 100,000/$" in rented
+    assert "$" not in local
+
+
+@pytest.mark.parametrize("stage", ["install", "preflight", "prepare", "train"])
 def test_a_run_that_failed_says_first_why_with_the_end_of_its_log(stage: str, runs: Path) -> None:
     outline = written(write(runs, status="failed", failed_stage=stage))
 
@@ -269,6 +279,16 @@ def test_a_comparison_page_says_its_verdicts_before_its_figures(runs: Path) -> N
 
     assert headings(outline)[:5] == ["runs", "verdict", "differences", "checks", "figures"]
     assert "speed not comparable measurement scope" in outline.text
+
+
+def test_a_comparison_page_shows_what_tokens_cost_in_each_run(runs: Path) -> None:
+    a, b = write(runs, dollars=0.3), write(runs, id="sample-20261201-0916-bbbb", dollars=0.6)
+
+    text = Outline(page.comparison_page(compare([facts.read(a), facts.read(b)]))).text
+
+    assert "training cost per million tokens $10.0000 $20.0000 +$10.0000 +100.0 %" in text
+    assert "validation loss at equal dollars" in text
+    assert "A million tokens cost $10.0000 in A and $20.0000 in B for the training alone" in text
 
 
 def test_the_ends_of_an_axis_hold_the_first_and_the_last_point() -> None:

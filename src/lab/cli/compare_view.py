@@ -37,11 +37,11 @@ def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
 
 
 def _text(comparison: Comparison, only_changed: bool) -> None:
-    from lab.compare import changes, plot, rows
+    from lab.compare import changes, formats, plot, rows
 
     runs = output.table("", "run", "experiment", "status", whole=("run",))
     for place, run in enumerate(comparison.runs):
-        runs.add_row(rows.letter(place), output.plain(run.id), output.plain(run.name), run.status)
+        runs.add_row(formats.letter(place), output.plain(run.id), output.plain(run.name), run.status)
     output.show(runs)
     for place, pair in enumerate(comparison.pairs, start=1):
         _pair(pair, place, only_changed)
@@ -55,9 +55,9 @@ def _text(comparison: Comparison, only_changed: bool) -> None:
 
 
 def _pair(pair: Pair, place: int, only_changed: bool) -> None:
-    from lab.compare import rows
+    from lab.compare import formats, rows
 
-    a, b = rows.letter(0), rows.letter(place)
+    a, b = formats.letter(0), formats.letter(place)
     output.show("")
     for one in pair.judgements:
         names = ", ".join(check.name for check in one.because)

@@ -9,7 +9,7 @@ from lab.cli.output import near, plain, table
 from lab.cli.output import show as output
 from lab.cli.run_figures import stage_mark
 from lab.cli.runs_listing import COLOURS
-from lab.compare.formats import duration, size
+from lab.compare.formats import duration, quantity, size
 from lab.errors import LabError
 from lab.runs import records, shapes, tags
 from lab.runs.row import read_row
@@ -116,7 +116,8 @@ def _money(record: Record) -> Iterator[tuple[str, str, str]]:
     yield "cost", f"${cost['dollars']:.2f}", ", ".join(phases)
     each = cost.get("dollars_per_million_tokens") or {}
     if each:
-        yield "per million tokens", f"${each['train']:.4f}", f"training alone; ${each['all']:.4f} with everything"
+        alone, whole = (quantity(each.get(part), "dollars") for part in ("train", "all"))
+        yield "per million tokens", alone, f"training alone; {whole} with everything"
     resource = record["resource"]
     if resource.get("machine"):
         yield "machine", str(resource["machine"]), f"{resource.get('status')}, {resource.get('gpu') or 'GPU unknown'}"

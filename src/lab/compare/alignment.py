@@ -7,6 +7,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lab.compare import costs
 from lab.compare.comparability import first_step_fed_differently
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ def training_loss(run: RunFacts, tokens: float) -> Point:
 def shared_steps(a: RunFacts, b: RunFacts) -> list[int]:
     """The numbers of the steps that both runs have, in order."""
     return sorted({*a.steps.numbers} & {*b.steps.numbers})
+
+
+def over_dollars(run: RunFacts, *, evaluated: bool) -> tuple[list[float], list[float]]:
+    """What the run's steps had cost, and the loss at each such moment; both empty where no price is known."""
+    paid = costs.step_dollars(run)
+    if paid is None:
+        return [], []
+    if not evaluated:
+        return paid, run.steps.column("loss")
+    at = {0: 0.0, **dict(zip(run.steps.numbers, paid, strict=True))}
+    return [at.get(step, math.nan) for step in run.evaluations.numbers], run.evaluations.loss
 
 
 def read_off(axis: Sequence[float], values: Sequence[float], at: float) -> Point:

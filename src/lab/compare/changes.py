@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lab.compare.formats import letter
 from lab.compare.surroundings import SAME_MODEL_SPREAD
 from lab.compare.verdicts import Verdict
 
@@ -48,8 +49,9 @@ def change(measure: Measure, place: int, judgement: Judgement | None, *, ranked:
     """Judge the run at `place` against the first; `judgement` is the verdict on the figure's question."""
     before, after = measure.values[0], measure.values[place]
     if before is None or after is None:
-        missing = measure.question is not None
-        return Change(measure, None, None, Mark.BROKEN if missing else Mark.NO_CLAIM, "missing in one run")
+        who = " and ".join(letter(one) for one in (0, place) if measure.values[one] is None)
+        mark = Mark.NO_CLAIM if measure.question is None else Mark.BROKEN
+        return Change(measure, None, None, mark, f"{measure.absent} {who}")
     if not (math.isfinite(before) and math.isfinite(after)):
         return Change(measure, None, None, Mark.BROKEN, "not a number")
     if judgement is not None and judgement.verdict is Verdict.NOT_COMPARABLE and measure.unit != "bits/byte":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import alignment, changes, comparability, differences, measures, rows, words
+from lab.compare import alignment, changes, comparability, differences, formats, measures, words
 from lab.compare.answer import Comparison, Pair
 from lab.compare.verdicts import judge
 from lab.errors import UsageError
@@ -40,5 +40,5 @@ def _pair(a: RunFacts, b: RunFacts, place: int, figures: Sequence[Measure], rank
         differences.between(a, b),
         found,
         parting,
-        words.claims(rows.letter(place), a, b, judgements, found, parting),
+        words.claims(formats.letter(place), a, b, judgements, found, parting),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 NOTHING = "-"
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 _LONGEST = 60
+
+
+def letter(place: int) -> str:
+    """What a run is called in a comparison: A for the reference, then B, C ..."""
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else f"R{place + 1}"
 
 
 def quantity(value: float | None, unit: str = "") -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from lab.compare import changes, rows
+from lab.compare import changes, formats, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|!])")
 def markdown(comparison: Comparison, *, only_changed: bool = False) -> str:
     """Verdict first, figures second, the next command last."""
     lines = [f"# {' and '.join(_text(run.id) for run in comparison.runs)}", ""]
-    runs = [(rows.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
+    runs = [(formats.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
     lines += table(("", "run", "experiment", "status"), runs)
     for place, pair in enumerate(comparison.pairs, start=1):
         lines += _pair(pair, place, only_changed)
@@ -35,7 +35,7 @@ def table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> Iterator[st
 
 
 def _pair(pair: Pair, place: int, only_changed: bool) -> Iterator[str]:
-    a, b = rows.letter(0), rows.letter(place)
+    a, b = formats.letter(0), formats.letter(place)
     yield from ("", f"## {a} and {b}", "")
     yield from (f"- **{one.question}**: {one.verdict}{_because(one.because)}" for one in pair.judgements)
     yield from ("", "### Checks", "")

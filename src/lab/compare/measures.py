@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from lab.compare import alignment
+from lab.compare import alignment, costs
 from lab.compare.statistics import Interval, rate, rate_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from lab.compare.alignment import Point
+    from lab.compare.costs import Part
     from lab.compare.facts import RunFacts
 
-PER_MILLION = (
-    ("all", "cost per million tokens", "all cost over all targets"),
-    ("train", "training per million tokens", "the training phase alone: what a longer run comes to"),
+PARTS: tuple[tuple[Part, str, str], ...] = (
+    ("all", "", "of the whole run, what is around the training included"),
+    ("train", "training ", "of the training phase alone: what a longer run comes to"),
 )
-"""What cost.json says of a million target tokens."""
 Known = Literal["measured", "derived", "declared", "unknown"]
 
 
@@ -37,6 +37,8 @@ class Measure:
     how: str
     values: tuple[float | None, ...]
     intervals: tuple[Interval | None, ...] = ()
+    absent: str = "missing in"
+    """What a run that does not have it is told; its letter follows."""
 
 
 def measures(runs: Sequence[RunFacts]) -> tuple[Measure, ...]:
@@ -105,6 +107,9 @@ def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     yield Measure(
         "total elapsed", None, "seconds", None, "measured", "start to end of the worker, all included", elapsed
     )
+    totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
+    each = tuple(took / all_ * 1e6 if took and all_ else None for took, all_ in zip(elapsed, totals, strict=True))
+    yield Measure("elapsed per million tokens", None, "seconds", None, "derived", "all elapsed over all targets", each)
 
 
 def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:
@@ -114,14 +119,30 @@ def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:
 
 
 def _cost(runs: Sequence[RunFacts]) -> Iterator[Measure]:
-    dollars = tuple(_number(run.cost.get("dollars")) for run in runs)
-    yield Measure("cost", None, "dollars", None, "derived", "time of each phase at its price", dollars)
-    totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
-    per_dollar = tuple(total / paid if total and paid else None for total, paid in zip(totals, dollars, strict=True))
-    yield Measure("tokens per dollar", None, "tokens/dollar", None, "derived", "all targets over all cost", per_dollar)
-    for key, name, how in PER_MILLION:
-        values = tuple(_number((run.cost.get("dollars_per_million_tokens") or {}).get(key)) for run in runs)
-        yield Measure(name, None, "dollars", None, "derived", how, values)
+    figures = (
+        ("cost", "dollars", costs.dollars),
+        ("tokens per dollar", "tokens/dollar", costs.tokens_per_dollar),
+        ("cost per million tokens", "dollars", costs.per_million_tokens),
+    )
+    for name, unit, of in figures:
+        for part, prefix, how in PARTS:
+            values = tuple(of(run, part) for run in runs)
+            yield Measure(f"{prefix}{name}", None, unit, None, "derived", how, values, absent="no price is known for")
+    yield from _loss_at_equal_dollars(runs)
+
+
+def _loss_at_equal_dollars(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    """What the same money bought: the curves read off over what their steps cost, where every run has a price."""
+    evaluated = all(len(run.evaluations) for run in runs)
+    curves = [alignment.over_dollars(run, evaluated=evaluated) for run in runs]
+    ends = [max(filter(math.isfinite, axis), default=0.0) for axis, _ in curves]
+    end = min(ends)
+    if end <= 0:
+        return
+    values = tuple(alignment.read_off(axis, losses, end).value for axis, losses in curves)
+    name = f"{'validation' if evaluated else 'training'} loss at equal dollars"
+    how = f"when the steps alone had cost ${end:.4f}, on the line between neighbouring points"
+    yield Measure(name, "loss", "nats/token", "lower", "derived", how, values)
 
 
 def _normal(run: RunFacts, name: str) -> tuple[list[float], list[float]]:

@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lab.compare.rows import letter
+from lab.compare.formats import letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

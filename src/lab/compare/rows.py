@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from lab.compare import formats
 from lab.compare.changes import Mark
+from lab.compare.formats import letter
 from lab.compare.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -55,11 +55,6 @@ class DifferenceRow:
     key: str
     a: str
     b: str
-
-
-def letter(place: int) -> str:
-    """A for the reference, then B, C ..."""
-    return ascii_uppercase[place] if place < len(ascii_uppercase) else f"R{place + 1}"
 
 
 def letters(comparison: Comparison, pair: Pair) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import alignment, formats
+from lab.compare import alignment, costs, formats
 from lab.compare.statistics import LABEL
 from lab.compare.verdicts import Verdict
 
@@ -40,6 +40,7 @@ def claims(
         *_loss(letter, a, b, of["loss"], by_name, parting),
         *_speed(letter, of["speed"], by_name),
         *_memory(letter, of["memory"], by_name),
+        *_cost(letter, a, b),
     )
 
 
@@ -101,6 +102,17 @@ def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> It
         word = "less" if change.ratio < 0 else "more"
         size = formats.percent(abs(change.ratio)).lstrip("+")
         yield f"{letter}'s peak takes {size} {word} memory. {_limits(judgement) or COUNTER}".strip()
+
+
+def _cost(letter: str, a: RunFacts, b: RunFacts) -> Iterator[str]:
+    """Prices are described, never judged: they depend on the market as much as on the code."""
+    alone, whole = ([costs.per_million_tokens(run, part) for run in (a, b)] for part in ("train", "all"))
+    if None not in (*alone, *whole):
+        each = [formats.quantity(one, "dollars") for one in (*alone, *whole)]
+        yield (
+            f"A million tokens cost {each[0]} in A and {each[1]} in {letter} for the training alone, "
+            f"{each[2]} and {each[3]} with all that is around it."
+        )
 
 
 def _limits(judgement: Judgement) -> str:

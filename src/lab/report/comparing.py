@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from lab.compare import changes, rows
+from lab.compare import changes, formats, rows
 from lab.compare.code_changes import code_changes
 from lab.report import figures
 from lab.report.blocks import Listing, Plot, Section, Table, Text, VerdictCard, Verdicts
@@ -22,7 +22,7 @@ DIFF_LINES = 400
 
 def sections(comparison: Comparison) -> list[Section]:
     """All sections of the page."""
-    runs = [(rows.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
+    runs = [(formats.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
     found = [Section("runs", "Runs", [Table("", ("letter", "run", "experiment", "status"), runs)])]
     for place, pair in enumerate(comparison.pairs, start=1):
         found += _pair(comparison, pair, place)
@@ -36,7 +36,7 @@ def sections(comparison: Comparison) -> list[Section]:
 
 
 def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
-    a, b = rows.letter(0), rows.letter(place)
+    a, b = formats.letter(0), formats.letter(place)
     several = len(comparison.pairs) > 1
     name, suffix = (f"-{place}", f", {a} and {b}") if several else ("", "")
     verdicts = [
@@ -83,4 +83,4 @@ def _code(pair: Pair, place: int) -> Section:
         more = len(one.lines) - DIFF_LINES
         text = "\n".join(one.lines[:DIFF_LINES]) + (f"\n... {more} more lines" if more > 0 else "")
         blocks.append(Listing(f"{one.path}  +{one.added} -{one.removed}", text))
-    return Section(f"code-{place}", f"Code that ran, {rows.letter(0)} and {rows.letter(place)}", blocks)
+    return Section(f"code-{place}", f"Code that ran, {formats.letter(0)} and {formats.letter(place)}", blocks)

@@ -6,7 +6,7 @@ import math
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from lab.compare.rows import letter
+from lab.compare.formats import letter
 from lab.report.charts import Chart, Region, Series
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from lab.compare import formats, measures, statistics
+from lab.compare import costs, formats, measures, statistics
 
 if TYPE_CHECKING:
     from lab.compare.facts import RunFacts
@@ -51,6 +51,21 @@ def speed(run: RunFacts) -> list[Number]:
         Number(
             "model FLOPs of a step", FLOPS_FORMULA, "declared", "T tokens, s segment lengths, full-square attention"
         ),
+    ]
+
+
+def cost(run: RunFacts) -> list[Number]:
+    """What a rented run cost, as a whole and for its training alone; nothing for a run that has no price."""
+    figures = (
+        ("cost", "dollars", costs.dollars),
+        ("cost per million tokens", "dollars", costs.per_million_tokens),
+        ("tokens per dollar", "tokens/dollar", costs.tokens_per_dollar),
+    )
+    return [
+        _quantity(f"{prefix}{name}", value, unit, "derived", how)
+        for name, unit, of in figures
+        for part, prefix, how in measures.PARTS
+        if (value := of(run, part)) is not None
     ]
 
 
@@ -116,10 +131,7 @@ def _elapsed(run: RunFacts) -> Number:
 
 
 def _cost(run: RunFacts) -> list[Number]:
-    dollars = _float(run.cost.get("dollars"))
-    return (
-        [] if dollars is None else [_quantity("cost", dollars, "dollars", "derived", "time of each phase at its price")]
-    )
+    return [number for number in cost(run) if number.label in ("cost", "cost per million tokens")]
 
 
 def _quantity(label: str, value: float | None, unit: str, known: Known, how: str) -> Number:

@@ -48,8 +48,11 @@ def cost(run: RunFacts) -> Section:
     phases = run.cost.get("phases") or {}
     parts = [(name, float(part), f"${part:.4f}") for name, part in phases.items() if isinstance(part, (int, float))]
     note = f"${dollars:.4f} in all, derived from the time of each phase and the price of an hour."
-    rest = {key: value for key, value in flattened(run.cost).items() if not key.startswith(("phases", "schema"))}
-    return Section("cost", "Cost", [bars("Cost by phase", parts, note), _pairs("More", rest)])
+    shown = ("phases", "schema", "dollars_per_million_tokens")
+    rest = {key: value for key, value in flattened(run.cost).items() if not key.startswith(shown)}
+    return Section(
+        "cost", "Cost", [Numbers(numbers.cost(run)), bars("Cost by phase", parts, note), _pairs("More", rest)]
+    )
 
 
 def stages(run: RunFacts) -> Section:
