@@ -1,53 +1,64 @@
 from __future__ import annotations
 
-import inspect
+import json
+import os
+import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+from installed import FOREIGN, Environment
 
+from lab.cli import plugin_template
 from lab.cli.plugin_template import KINDS
-from lab.experiment import PartChoice
 from lab.hookspecs import KINDS as ALL_KINDS
 from lab.plugins import Plugins
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def made(lab, project, install_plugin):
-    """A plugin made by the command, put where an installation would put it."""
-
-    def made(kind):
-        assert lab("plugins", "new", f"my-{kind}", "--kind", kind).code == 0
-        folder = project / f"lab-my-{kind}"
-        [module] = folder.glob("lab_*")
-        files = {str(path.relative_to(folder)): path.read_text() for path in module.glob("*.py")}
-        described = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-        [(entry, value)] = described["entry-points"]["lab"].items()
-        assert value == module.name
-        site = install_plugin(entry, "", module="unused", files=files, distribution=described["name"])
-        [info] = site.glob("*.dist-info")
-        (info / "entry_points.txt").write_text(f"[lab]\n{entry} = {value}\n")
-        return folder
-
-    return made
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A package of each kind, installed by pip; what `lab plugins` says of them, and what their own tests said."""
+    folder = tmp_path_factory.mktemp("made")
+    packages = [folder / f"lab-my-{kind}" for kind in KINDS]
+    for kind, package in zip(KINDS, packages, strict=True):
+        plugin_template.create(f"my-{kind}", kind, package, Plugins())
+    environment = Environment.create(folder / "environment")
+    environment.pip("install", *packages)
+    (folder / "project" / ".lab").mkdir(parents=True)
+    listed = json.loads(environment.lab("plugins", "--json", project=folder / "project").stdout)["plugins"]
+    tested = subprocess.run(
+        [environment.python, "-m", "pytest", "-rA", "-W", "error", "-p", "no:cacheprovider", *packages],
+        cwd=folder / "project",
+        env={key: value for key, value in os.environ.items() if not key.startswith((*FOREIGN, "PYTEST"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    return {plugin["name"]: plugin for plugin in listed}, tested
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_new_plugin_is_found_and_keeps_its_contract(made, kind, request):
-    folder = made(kind)
+def test_a_new_plugin_passes_its_own_tests_untouched_where_it_is_installed(installed, kind):
+    _, tested = installed
 
-    plugin = next(plugin for plugin in Plugins().installed if plugin.name == f"my-{kind}")
-    assert (plugin.error, plugin.warnings, plugin.parts[kind][0].name) == (None, (), f"my-{kind}")
-    assert Plugins().options(kind, PartChoice(name=f"my-{kind}")) is not None
-    [file] = (folder / "tests").glob("*.py")
-    scope = {"__name__": "its_test"}
-    exec(compile(file.read_text(), file, "exec"), scope)
-    test = scope["test_it_keeps_the_contract"]
-    test(**{name: request.getfixturevalue(name) for name in inspect.signature(test).parameters})
+    said = re.findall(rf"^(PASSED|FAILED|ERROR) \S*test_lab_my_{kind}\.py::(\S+)", tested, re.MULTILINE)
+
+    assert ("PASSED", "test_it_keeps_the_contract") in said, tested
+    assert {word for word, _ in said} == {"PASSED"}, tested
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_plugin_is_found_with_its_part_and_options(installed, kind):
+    plugins, _ = installed
+    plugin = plugins[f"my-{kind}"]
+
+    assert (plugin["state"], plugin["warnings"], plugin["distribution"]) == ("loaded", [], f"lab-my-{kind}")
+    [part] = plugin["parts"]
+    assert (part["kind"], part["name"]) == (kind, f"my-{kind}")
+    assert KINDS[kind].option in part["options"]
 
 
 def test_new_plugins_are_written_as_our_own_are(lab, project):
@@ -55,17 +66,30 @@ def test_new_plugins_are_written_as_our_own_are(lab, project):
         lab("plugins", "new", f"my-{kind}", "--kind", kind)
     ruff = [sys.executable, "-m", "ruff"]
     light = "TID253"  # theirs are parts, like ours below plugins/
-    style = ["--config", str(REPOSITORY / "pyproject.toml"), "--no-cache", *map(str, project.glob("lab-*/lab_*"))]
+    written = [*project.glob("lab-*/lab_*"), *project.glob("lab-my-backend/tests")]
+    style = ["--config", str(REPOSITORY / "pyproject.toml"), "--no-cache", *map(str, written)]
 
-    checked = subprocess.run([*ruff, "check", "--ignore", light, *style], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [*ruff, "check", "--ignore", light, "--per-file-ignores", "**/tests/*:ANN,**/tests/*:D", *style],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     formatted = subprocess.run([*ruff, "format", "--diff", *style], capture_output=True, text=True, check=False)
 
     assert checked.returncode == 0, checked.stdout
     assert formatted.returncode == 0, formatted.stdout
 
 
-def test_every_kind_but_a_backend_has_a_template():
-    assert set(KINDS) == set(ALL_KINDS) - {"backend"}
+def test_every_kind_has_a_template():
+    assert set(KINDS) == set(ALL_KINDS)
+
+
+def test_a_backend_of_a_strangers_cloud_brings_its_own_variables(lab, project):
+    lab("plugins", "new", "far-away", "--kind", "backend")
+
+    assert "FAR_AWAY_KEY" in (project / "lab-far-away" / "lab_far_away" / "client.py").read_text()
+    assert "`FAR_AWAY_KEY` is in `.env`" in (project / "lab-far-away" / "README.md").read_text()
 
 
 def test_the_command_names_what_it_made_and_what_to_type_next(lab):
@@ -82,6 +106,9 @@ def test_the_command_names_what_it_made_and_what_to_type_next(lab):
         (["../x"], "'../x' cannot name a plugin"),
         (["smooth", "--kind", "los"], "there is no template of 'los'\nDid you mean 'loss'?"),
         (["smooth", "--into", "experiments"], "experiments exists already"),
+        (["torch"], "'torch' is taken: a plugin 'torch' is installed (llm-training-lab "),
+        (["chunked"], "'chunked' is taken: plugin torch (llm-training-lab "),
+        (["sdpa", "--kind", "attention"], "offers an attention 'sdpa'"),
     ],
 )
 def test_what_cannot_be_made_is_said_and_nothing_is_left(lab, project, arguments, said):
@@ -91,3 +118,27 @@ def test_what_cannot_be_made_is_said_and_nothing_is_left(lab, project, arguments
 
     assert (shown.code, said in shown.err) == (2, True)
     assert sorted(project.rglob("*")) == before
+
+
+def test_the_name_of_a_strangers_plugin_is_taken_too(lab, install_plugin):
+    install_plugin("theirs", "X = 1", module="lab_ours", distribution="acme", version="2.0")
+
+    for name in ("theirs", "ours"):
+        shown = lab("plugins", "new", name)
+
+        assert (shown.code, shown.err) == (
+            2,
+            f"Error: '{name}' is taken: a plugin 'theirs' is installed (acme 2.0)\n"
+            f"Choose another name, as in my-{name}.\n",
+        )
+
+
+def test_a_module_that_is_no_plugin_is_not_hidden(lab, install_plugin, project):
+    (install_plugin("theirs", "X = 1") / "lab_mine.py").touch()
+
+    assert "a module lab_mine is installed" in lab("plugins", "new", "mine").err
+    assert not (project / "lab-mine").exists()
+
+
+def test_a_part_of_another_kind_is_no_hindrance(lab):
+    assert lab("plugins", "new", "sdpa", "--kind", "loss").code == 0

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from lab.conformance import StandIn
+from lab.rental import SelfStop
 
 ENVIRONMENT = {"LAB_WORKSPACE": "/data/lab", "LAB_RUN_ID": "run1", "LAB_AGENT_PORT": "8765", "OTHER": "as it is"}
 TELL = """
@@ -81,6 +82,17 @@ def test_what_left_its_session_ends_with_its_machine(machine):
     assert not psutil.pid_exists(orphan)
 
 
+def test_it_stops_itself_by_the_ways_that_its_provider_names(machine, tmp_path):
+    boot(machine, TELL, MACHINE_ID="m1")
+
+    heard = machine.stop_itself(
+        [SelfStop(argv=("no-such-program",)), SelfStop(argv=("touch", f"{tmp_path}/{{MACHINE_ID}}"))]
+    )
+
+    assert (tmp_path / "m1").exists()
+    assert "way 1: FileNotFoundError" in heard[0]
+
+
 def test_discarding_deletes_the_disk(machine):
     boot(machine, TELL)
     told(machine)
@@ -95,6 +107,7 @@ def test_nothing_lives_on_when_the_test_that_booted_it_is_killed(tmp_path):
 import sys, time
 from pathlib import Path
 from lab.conformance import StandIn
+from lab.rental import SelfStop
 machine = StandIn(Path({str(tmp_path / "machine")!r}), ["L4"])
 environment = {ENVIRONMENT!r}
 machine.boot(["sleep", "600"], environment, port=8765, mount_path="/data")

@@ -6,11 +6,15 @@ import re
 import shutil
 import tempfile
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lab.errors import UsageError
 from lab.hookspecs import HOOKS
+
+if TYPE_CHECKING:
+    from lab.plugins import Plugins
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -30,6 +34,10 @@ KINDS = {
     "attention": Kind(
         "Attends to one segment after the other.", "in_fp32", "StrictBool", "False",
         "Compute in FP32, whatever the model's precision.", 'attention = "{}"',
+    ),
+    "backend": Kind(
+        "Rents machines of a cloud that is yet to be told.", "region", "str | None", "None",
+        "Only machines there; everywhere when it is not said.", "--backend {}",
     ),
     "loss": Kind(
         "Cross-entropy over some rows at a time.", "rows", "PositiveInt", "4096",
@@ -52,10 +60,11 @@ KINDS = {
 }  # fmt: skip
 
 
-def create(name: str, kind: str, target: Path) -> list[Path]:
+def create(name: str, kind: str, target: Path, plugins: Plugins) -> list[Path]:
     """Write the package into the new folder `target`, whole or not at all; return its files."""
     if not NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot name a plugin", "Use small letters, digits and dashes, as in my-loss.")
+    _refuse_taken(name, kind, plugins)
     if target.exists():
         raise UsageError(f"{target} exists already", "Choose another name, or move it away.")
     files = _files(name, kind)
@@ -72,6 +81,31 @@ def create(name: str, kind: str, target: Path) -> list[Path]:
     return [target / path for path in files]
 
 
+def _refuse_taken(name: str, kind: str, plugins: Plugins) -> None:
+    """Two of one name exclude each other once they are installed, so it is said before there is a second one."""
+    module = _module_of(name)
+    plugin = next((one for one in plugins.installed if name == one.name or module == one.module.split(".")[0]), None)
+    part = next((offers[0][0] for offered, offers in plugins.offers(kind).items() if offered == name), None)
+    if plugin is not None:
+        taken = f"a plugin '{plugin.name}' is installed ({plugin.owner})"
+    elif part is not None:
+        taken = f"plugin {part.name} ({part.owner}) offers {_article(kind)} {kind} '{name}'"
+    elif find_spec(module) is not None:
+        taken = f"a module {module} is installed"
+    else:
+        return
+    raise UsageError(f"'{name}' is taken: {taken}", f"Choose another name, as in my-{name}.")
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "aeiou" else "a"
+
+
+def _module_of(name: str) -> str:
+    """The import name of a plugin's package."""
+    return "lab_" + name.replace("-", "_")
+
+
 def _files(name: str, kind: str) -> dict[str, str]:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -81,18 +115,21 @@ def _files(name: str, kind: str) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    module = "lab_" + name.replace("-", "_")
-    words = "".join(word.capitalize() for word in name.split("-"))
     told = KINDS[kind]
+    module = _module_of(name)
+    words = "".join(word.capitalize() for word in name.split("-"))
+    stem = words.removesuffix(kind.capitalize())
     values = {
         **told._asdict(),
         "name": name,
         "kind": kind,
         "module": module,
         "hook": HOOKS[kind],
-        "class": words.removesuffix(kind.capitalize()) + kind.capitalize(),
+        "class": stem + kind.capitalize(),
+        "provider": f"{stem}Provider",
+        "prefix": name.replace("-", "_").upper(),
         "options": f"{words}Options",
-        "article": "an" if kind[0] in "aeiou" else "a",
+        "article": _article(kind),
         "version": version("llm-training-lab"),
         "use": told.use.format(name),
     }
@@ -104,4 +141,12 @@ def _files(name: str, kind: str) -> dict[str, str]:
         f"{module}/{kind}.py": f"{kind}.py",
         f"tests/test_{module}.py": "test.py",
     }
+    if kind == "backend":
+        templates |= {
+            f"{module}/options.py": "backend/options.py",
+            f"{module}/provider.py": "backend/provider.py",
+            f"{module}/client.py": "backend/client.py",
+            f"tests/test_{module}.py": "backend/test.py",
+            "tests/fake_cloud.py": "backend/fake_cloud.py",
+        }
     return {path: environment.get_template(f"{file}.jinja").render(values) for path, file in templates.items()}

@@ -34,7 +34,7 @@ def list_plugins(
 @group.command("new")
 def new_plugin(
     name: Annotated[str, typer.Argument(help="What experiments will call its part, as my-loss.")],
-    kind: Annotated[str, typer.Option(help="attention, loss, loop, observer, source or tracker.")] = "loss",
+    kind: Annotated[str, typer.Option(help="attention, backend, loss, loop, observer, source or tracker.")] = "loss",
     into: Annotated[Path | None, typer.Option(help="The new folder; lab-NAME by default.")] = None,
 ) -> None:
     """Start a plugin of your own.
@@ -44,10 +44,12 @@ def new_plugin(
     from lab.cli import plugin_template
     from lab.cli.output import near, plain, show
     from lab.errors import UsageError, did_you_mean
+    from lab.plugins import load
+    from lab.settings import read_settings
 
     if kind not in plugin_template.KINDS:
         raise UsageError(f"--kind: there is no template of '{kind}'", did_you_mean(kind, plugin_template.KINDS))
     target = into or Path(f"lab-{name}")
-    files = plugin_template.create(name, kind, target)
+    files = plugin_template.create(name, kind, target, load(read_settings()))
     show(*(plain(near(path)) for path in files), "")
     show(f"Next: pip install -e '{near(target)}[test]' && pytest {near(target)} && lab plugins")

@@ -9,14 +9,18 @@ import socket
 import subprocess
 import sys
 import venv
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.conformance import container
 from lab.rental.agent.paths import Places
+from lab.rental.agent.selfstop import SelfStop as AgentsWays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from lab.rental import SelfStop
 
 NVIDIA_SMI = """#!/bin/sh
 printf '%s\\n' {names}
@@ -33,6 +37,7 @@ class StandIn:
     def __init__(self, folder: Path, gpus: Sequence[str]) -> None:
         self.folder, self.gpus = folder, tuple(gpus)
         self.address = ""
+        self._environment: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -57,9 +62,10 @@ class StandIn:
         real_port = _free_port()
         real = {name: _real(value, port, real_port, mount_path, disk) for name, value in environment.items()}
         self._furnish(Places(Path(real["LAB_WORKSPACE"]), real["LAB_RUN_ID"]).venv)
+        self._environment = {**self._image(), **real}
         order = {
             "argv": list(argv),
-            "env": {**self._image(), **real},
+            "env": self._environment,
             "cwd": str(self.folder),
             "log": str(self.folder / "container.log"),
         }
@@ -69,6 +75,12 @@ class StandIn:
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
         self.address = f"http://127.0.0.1:{real_port}"
+
+    def stop_itself(self, ways: Sequence[SelfStop]) -> list[str]:
+        """Do what its agent does when its time is over: try each way in turn. Returns what came of each."""
+        agent = AgentsWays([asdict(way) for way in ways], self._environment, sleep=lambda seconds: None)
+        agent.attempt()
+        return agent.notices
 
     def halt(self) -> None:
         """Stop it: every process of it is gone, its disk stays."""

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from lab.conformance import StandIn
 
 PASS = "fen-" + "7" * 28
+BOX_PASS = "box-" + "1" * 28
+"""May park, and nothing else."""
 MODEL = "Fen G2"
 PAGE = 2
 
@@ -63,7 +65,7 @@ class Fenland:
         with self._lock:
             self.asked.append(call["do"])
             try:
-                if key != PASS:
+                if key != PASS and not (key == BOX_PASS and call["do"] == "boxes.park"):
                     raise Fault("WHO_ARE_YOU")
                 if self.faults.get(call["do"]):
                     raise Fault(self.faults[call["do"]].pop(0))
@@ -121,7 +123,7 @@ class Fenland:
 
     def _boot(self, number):
         box = self.boxes[number]
-        own = {"FENLAND_BOX": str(number), "FENLAND_BOX_PASS": "box-pass-" + "1" * 20}
+        own = {"FENLAND_BOX": str(number), "FENLAND_BOX_PASS": BOX_PASS}
         self.machines[number].boot(
             box["run"], {**dict(box["vars"]), **own}, port=box["open_port"], mount_path=box["data"]["path"]
         )

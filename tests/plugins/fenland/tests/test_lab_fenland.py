@@ -81,6 +81,14 @@ def test_a_box_has_another_address_after_each_wake(provider):
     assert provider.agent_url(box, 8765) != first
 
 
+def test_a_box_parks_itself_by_its_own_pass(cloud, provider):
+    box = ordered(provider).id
+
+    cloud.machines[int(box)].stop_itself(provider.self_stop())
+
+    assert provider.get(box).status == "stopped"
+
+
 @pytest.mark.parametrize(
     ("word", "error"),
     [("SOLD_OUT", NoCapacity), ("BAD_ORDER", RequestRejected), ("NEW_WORD", UncertainOutcome)],
