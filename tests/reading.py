@@ -30,6 +30,13 @@ PERSON = {
 }
 """Who commits and tags, whatever this machine's git is told."""
 SCRIPTS = {"lab": "lab.cli:main", "pip": "pip._internal.cli.main:main", "pytest": "pytest:console_main"}
+OFFLINE = {
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_BUILD_ISOLATION": "0",  # pip takes a false value of this variable for --no-build-isolation
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_CONFIG_FILE": os.devnull,
+}
+"""What pip needs is installed here: a package of the reader's own is built without a network."""
 SMALLER = {
     "train_tokens": "40_000",
     "validation_tokens": "4_000",
@@ -77,7 +84,7 @@ def walk(document: str, project: Path, variables: Mapping[str, str]) -> Walk:
     done = Walk()
     known = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
     path = os.pathsep.join((str(project / ".venv" / "bin"), os.environ["PATH"]))
-    environment = {**known, **PERSON, "PATH": path, **variables}
+    environment = {**known, **PERSON, **OFFLINE, "PATH": path, **variables}
     for block in blocks(document):
         if block.file is not None:
             (project / block.file).parent.mkdir(parents=True, exist_ok=True)

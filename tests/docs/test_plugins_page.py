@@ -11,7 +11,10 @@ from lab.hookspecs import HOOKS
 from lab.plugins import Plugins
 
 PAGE = "docs/plugins.md"
-FILES = {block.file: block.text for block in blocks(PAGE) if block.file}
+PACKAGE = "lab-smooth/"
+FILES = {
+    block.file.removeprefix(PACKAGE): block.text for block in blocks(PAGE) if (block.file or "").startswith(PACKAGE)
+}
 
 
 @pytest.mark.parametrize("hook", HOOKS.values())
