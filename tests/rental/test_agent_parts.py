@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import venv
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
@@ -399,8 +400,10 @@ def test_whatever_was_installed_from_this_machine_is_carried_with_all_its_files(
     assert (tmp_path / "code/src/lab_acme.py").read_text() == "ACME = 42"
 
 
-def test_the_installer_is_told_of_lab_before_it_is_asked_for_what_requires_lab(tmp_path, monkeypatch, python):
+def test_the_installer_is_told_of_lab_before_it_is_asked_for_what_requires_lab(tmp_path, monkeypatch):
     told = []
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
     monkeypatch.setattr(install, "make_venv", lambda venv: python)
     monkeypatch.setattr(install, "_install", lambda python, missing, index: told.append(dist_infos(python)) or 0)
     order = {"venv": "v", "code": str(tmp_path), "packages": ["no-such-package-at-all"]}
