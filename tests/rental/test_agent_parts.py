@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import venv
 import threading
+import venv
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
