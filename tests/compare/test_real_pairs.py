@@ -74,27 +74,32 @@ SET = {
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDirectory]:
-    """A run for each setting, and a first one that all are compared with, made by the command."""
-    project = tmp_path_factory.mktemp("real")
-    for folder in ("experiments", ".lab", "src/own"):
-        (project / folder).mkdir(parents=True)
-    experiment, own_code = project / "experiments" / "tiny.toml", project / OWN_CODE
-    experiment.write_text(EXPERIMENT, encoding="utf-8")
-    own_code.write_text("STEP = 1\n", encoding="utf-8")
+    """A run for each setting, and a first one that all are compared with, made by the command, two at a time."""
+    project = _project(tmp_path_factory.mktemp("real"))
+    other_code = _project(tmp_path_factory.mktemp("code"), code="STEP = 2\n")
+    edited = _project(tmp_path_factory.mktemp("edited"), EXPERIMENT.replace("= 1e-3", "= 2e-3"))
     with ThreadPoolExecutor(2) as pool:
-        resumed = pool.submit(_stopped_and_resumed, project)
-        found = list(pool.map(lambda text: _run(project, text), ["", *SET]))
-    runs = {**dict(zip(["base", *SET], found, strict=True)), "resumed": resumed.result()}
-    own_code.write_text("STEP = 2\n", encoding="utf-8")
-    runs["other code"] = _run(project, "")
-    own_code.write_text("STEP = 1\n", encoding="utf-8")
-    experiment.write_text(EXPERIMENT.replace("learning_rate = 1e-3", "learning_rate = 2e-3"), encoding="utf-8")
-    runs["edited experiment"] = _run(project, "")
-    return runs
+        more = {
+            "resumed": pool.submit(_stopped_and_resumed, project),
+            "other variable": pool.submit(_run, project, "", MKL_DYNAMIC="FALSE"),
+            "other code": pool.submit(_run, other_code, ""),
+            "edited experiment": pool.submit(_run, edited, ""),
+        }
+        found = dict(zip(["base", *SET], pool.map(lambda text: _run(project, text), ["", *SET]), strict=True))
+    return {**found, **{name: run.result() for name, run in more.items()}}
 
 
-def _run(project: Path, setting: str) -> RunDirectory:
-    answer = _lab(project, "run", "tiny", "--quiet", *(["--set", setting] if setting else []))
+def _project(folder: Path, experiment: str = EXPERIMENT, code: str = "STEP = 1\n") -> Path:
+    """A project with one experiment and one file of its own that a worker may run."""
+    for path, text in {"experiments/tiny.toml": experiment, OWN_CODE: code}.items():
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    (folder / ".lab").mkdir()
+    return folder
+
+
+def _run(project: Path, setting: str, **variables: str) -> RunDirectory:
+    answer = _lab(project, "run", "tiny", "--quiet", *(["--set", setting] if setting else []), **variables)
     assert answer.returncode == (1 if SET.get(setting) == ["both completed"] else 0), answer.stderr[-2000:]
     return RunDirectory.open(project / ".runs" / answer.stdout.split()[-1])
 
@@ -103,8 +108,10 @@ def _stopped_and_resumed(project: Path) -> RunDirectory:
     """A run that was asked to stop before its first step, and went on as attempt 2."""
     name = "--tag=stopped"
     with subprocess.Popen([*LAB, "run", "tiny", "--quiet", name], cwd=project, env=_environment()) as command:
-        while not (found := [run for run in every(project / ".runs") if run.stages.exists() and tags.read(run).tags]):
+        found: list[RunDirectory] = []
+        while not found and command.poll() is None:
             time.sleep(0.05)
+            found = [run for run in every(project / ".runs") if run.stages.exists() and tags.read(run).tags]
         command.terminate()
     [run] = found
     answer = _lab(project, "resume", run.id, "--quiet")
@@ -112,14 +119,15 @@ def _stopped_and_resumed(project: Path) -> RunDirectory:
     return run
 
 
-def _lab(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _lab(project: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = _environment() | variables
     return subprocess.run(
-        [*LAB, *words], cwd=project, env=_environment(), capture_output=True, text=True, timeout=300, check=False
+        [*LAB, *words], cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
 def _environment() -> dict[str, str]:
-    foreign = ("LAB_", "WANDB_", "MLFLOW_", "RUNPOD_", "HF_")
+    foreign = ("LAB_", "WANDB_", "MLFLOW_", "RUNPOD_", "HF_", "MKL_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**clean, "OMP_NUM_THREADS": "1"}
 
@@ -139,6 +147,12 @@ def test_one_setting_names_its_check_and_nothing_else(setting: str, real: dict[s
     assert failed(result) == SET[setting]
     declared = [one.key for one in result.pairs[0].differences if one.declared]
     assert declared == ([setting.partition("=")[0]] if setting else [])
+
+
+def test_the_first_step_that_is_fed_other_tokens_is_named(real: dict[str, RunDirectory]) -> None:
+    [fed] = compared(real["base"], real["batch.micro_batches=2"]).pairs[0].failed
+
+    assert fed.note == "first differ at step 1; comes with the declared batch.micro_batches"
 
 
 def test_the_same_experiment_twice_is_the_same_to_the_last_bit(real: dict[str, RunDirectory]) -> None:
@@ -162,6 +176,13 @@ def test_other_code_is_named_and_shown_line_by_line(real: dict[str, RunDirectory
     assert failed(compared(base, other)) == ["code"]
     [change] = code_changes(facts.read(base), facts.read(other))
     assert (change.path, change.lines[-2:]) == (OWN_CODE, ("-STEP = 1", "+STEP = 2"))
+
+
+def test_a_variable_that_steers_a_library_is_named(real: dict[str, RunDirectory]) -> None:
+    result = compared(real["base"], real["other variable"])
+
+    assert failed(result) == ["libraries"]
+    assert (result.pairs[0].failed[0].a, result.pairs[0].failed[0].b) == ("MKL_DYNAMIC absent", "MKL_DYNAMIC FALSE")
 
 
 def test_a_resumed_run_is_named(real: dict[str, RunDirectory]) -> None:
@@ -203,12 +224,14 @@ def edit_hardware(run: RunDirectory, **fields: object) -> None:
 
 
 H100 = {"device": {"type": "cuda", "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-1"}}
+CLOCKED = {"device": {**H100["device"], "clocks": {"sm_mhz": 1980}}}
 H200, NEIGHBOUR = {"device__name": "NVIDIA H200", "device__uuid": "GPU-2"}, {"device__uuid": "GPU-2"}
 HARDWARE = {
     "CPU model": ({}, {"cpu": "Another CPU"}),
     "CPU threads": ({}, {"threads": 64}),
     "GPU model": (H100, H200),
     "GPU UUID": (H100, NEIGHBOUR),
+    "clocks": (CLOCKED, {"device__clocks": {"sm_mhz": 1400}}),
 }
 
 
