@@ -15,7 +15,7 @@ from lab.cli import app
 from lab.contracts import Unquoted
 from lab.errors import LabError, StillBilling, UsageError
 from lab.rental.facts import State
-from lab.rental.provider import Candidate, CreateRequest, Unreachable
+from lab.rental.provider import Candidate, CreateRequest, NotAuthorized, Unreachable
 
 
 @pytest.fixture
@@ -256,6 +256,29 @@ def test_what_a_run_cost_is_shown_with_its_phases_and_per_million_tokens(world):
     assert "boot $0.03" in shown
     assert "per million tokens" in shown
     assert "pod1" in shown
+
+
+def without_key():
+    raise NotAuthorized("FAKE_KEY is not set")
+
+
+def test_a_rental_that_is_over_needs_no_key_to_be_listed(world, monkeypatch):
+    world.go()
+    monkeypatch.setattr(world.cloud, "account", without_key)
+
+    result = lab()
+
+    assert (result.exit_code, result.stdout) == (0, "No rented machine.\n")
+
+
+def test_a_machine_whose_key_is_gone_is_not_said_to_be_gone(world, monkeypatch):
+    world.submit()
+    monkeypatch.setattr(world.cloud, "account", without_key)
+
+    result = lab()
+
+    assert isinstance(result.exception, StillBilling)
+    assert "FAKE_KEY is not set, so nothing was done" in result.exception.what
 
 
 def test_a_cloud_that_nobody_can_ask_is_not_said_to_hold_nothing(project, monkeypatch):

@@ -9,6 +9,7 @@ from lab.rental import lifecycle, naming, running, stopping
 from lab.rental.agent_contract import AgentError
 from lab.rental.facts import RESTING, State
 from lab.rental.leaving import leave
+from lab.rental.provider import NotAuthorized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +40,17 @@ def reconcile(rental: Rental, going_on: bool = False) -> None:
 
 
 def same_account(rental: Rental) -> None:
-    """Refuse to judge with another key: to it, a machine that lives looks deleted."""
-    if rental.facts.account and rental.provider.account() != rental.facts.account and not rental.ended:
+    """Refuse to judge with another key, or none: to it, a machine that lives looks deleted."""
+    if rental.ended or not rental.facts.account:
+        return
+    try:
+        other = rental.provider.account() != rental.facts.account
+        said = "was rented with another key than the present one"
+    except NotAuthorized as error:
+        other, said = True, f"cannot be looked after: {error.message}"
+    if other:
         raise StillBilling(
-            f"{rental.run.id} was rented with another key than the present one, so nothing was done.",
+            f"{rental.run.id} {said}, so nothing was done.",
             f"Use the key of then. {rental.provider.console_url(rental.facts.machine_id)}",
         )
 
