@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WALKED = [document for document in documents() if any(block.runs for block in blocks(document))]
 AT_ONCE = 2
+SLOW = ("lab run ", "make smoke", "pip install", "pytest")
 MIRRORED = "README.md"
 """Here runs are mirrored into MLflow as they are for everybody; elsewhere that would only take time."""
 
@@ -26,7 +27,9 @@ MIRRORED = "README.md"
 def walks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walk]:
     """All documents, each in a new project; the longest first, so that none is waited for at the end."""
     folders: dict[str, Path] = {document: tmp_path_factory.mktemp("walk") / "project" for document in WALKED}
-    longest = sorted(WALKED, key=lambda document: -sum(block.text.count("lab run") for block in blocks(document)))
+    longest = sorted(
+        WALKED, key=lambda document: -sum(block.text.count(slow) for block in blocks(document) for slow in SLOW)
+    )
     model = Repository("models", Options().model, {Options().revision: files()})
     with Hub(model) as hub, ThreadPoolExecutor(AT_ONCE) as pool:
         home = str(tmp_path_factory.mktemp("home"))  # one, since matplotlib makes its list of fonts there
