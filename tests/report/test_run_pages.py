@@ -242,6 +242,17 @@ def test_files_are_listed_with_hashes_and_links_are_not_followed(runs: Path, tmp
     assert records.read_json(run.config) is not None
 
 
+def test_a_table_that_an_observer_left_is_shown(runs: Path, tmp_path: Path) -> None:
+    run = write(runs)
+    (run.path / "heard.csv").write_text("step,loss\n1,2.5\n")
+    records.append_line(run.artifacts, {"path": "heard.csv", "kind": "table", "title": "Losses that it heard"})
+
+    text = written(run).text
+
+    assert "Losses that it heard" in text
+    assert "heard.csv, 1 row" in text
+
+
 def test_an_artifact_that_is_gone_or_points_outside_is_said_and_not_read(runs: Path, tmp_path: Path) -> None:
     run = write(runs)
     (tmp_path / "secret.json").write_text('{"secret": 1}', encoding="utf-8")

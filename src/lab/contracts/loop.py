@@ -35,7 +35,10 @@ class LoopContext:
     phase: Callable[[str], AbstractContextManager[None]]
     """`with context.phase("forward"):` tells observers and names a range in the trace; none is open at a `yield`."""
     add_artifact: Callable[[Path, str, str], None]
-    """`add_artifact(path, kind, title)`: a file for the report; kind is "figure", "json", "table" or "file"."""
+    """`add_artifact(path, kind, title)`: a file for the report, shown as its kind says.
+
+    "figure" is a picture, "json" a record, "table" a CSV file or a record, and "file" is kept and not shown.
+    """
     note: Callable[[str, object], None]
     """`note(key, value)`: a fact for environment.json that only the loop knows, such as the kernels in use."""
 

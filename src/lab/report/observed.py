@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lab.compare import formats
 from lab.compare.facts import flattened
 from lab.errors import LabError
+from lab.report import comma_separated
 from lab.report.blocks import Image, Numbers, Section, Table, Text, bars
 from lab.report.numbers import Number
 from lab.report.training import memory_steps
@@ -79,6 +80,8 @@ def artifacts(run: RunFacts) -> Section:
             blocks.append(Text(f"{title}: the file {line.get('path')} is not there."))
         elif line.get("kind") == "figure":
             blocks.append(_picture(path, title))
+        elif line.get("kind") == "table" and path.suffix.lower() == ".csv":
+            blocks.append(comma_separated.table(path, title))
         elif line.get("kind") in ("json", "table"):
             blocks += _values(path, title)
     return Section("artifacts", "What the loop and its observers left", blocks)
