@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent / "plugins"
+PAGE = HERE.parents[1] / "docs" / "plugins.md"
 NAMES = ("zloss", "fenland", "activation_sizes")
 IMAGE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel@sha256:" + "a7" * 32
 TINY = f"""
@@ -94,6 +96,12 @@ def fake_fenland() -> object:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def public_places() -> set[str]:
+    """The modules of lab that docs/plugins.md tells a stranger to import from."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition("## What to import\n")
+    return set(re.findall(r"^\| `(lab[\w.]*)` \|", section.partition("\n## ")[0], re.MULTILINE))
 
 
 def imports_of_lab(source: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from installed import FOREIGN, Environment
+from strangers import imports_of_lab, public_places
 
 from lab.cli import plugin_template
 from lab.cli.plugin_template import KINDS
@@ -79,6 +80,16 @@ def test_new_plugins_are_written_as_our_own_are(lab, project):
 
     assert checked.returncode == 0, checked.stdout
     assert formatted.returncode == 0, formatted.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_plugin_imports_from_public_places(kind, tmp_path):
+    files = plugin_template.create(f"my-{kind}", kind, tmp_path / "package", Plugins())
+    further = {"lab.runs.directory", "lab.runs.records", "lab.settings"} if kind == "tracker" else set()
+
+    used = {name for file in files if file.suffix == ".py" for name in imports_of_lab(file.read_text())}
+
+    assert used <= public_places() | further
 
 
 def test_every_kind_has_a_template():
