@@ -5,8 +5,8 @@ In a test, ask for the fixture `check_attention` (or `check_loss`, `check_loop`,
 the contract is kept and raises `ContractBroken`, which says what was expected and what was found, when it is not.
 
 The fixture `lab_project` makes a project folder of its own the working directory. A test of one's own builds a loop or
-starts an observer with `listening_context(folder, heard)`; `Heard` keeps what it says. Whoever tests a `Provider` lets a
-fake of its cloud boot a `StandIn` for each machine, and hurries the backend with a `ScaledClock`.
+starts an observer with `listening_context(folder, heard)`; `Heard` keeps what it says. Whoever tests a `Provider` lets
+a fake of its cloud boot a `StandIn` for each machine, and hurries the backend with a `ScaledClock`.
 """
 
 from __future__ import annotations
