@@ -80,6 +80,7 @@ class Sample:
     evaluation_inputs: str | None = "inputs"
     scope: str = "scope"
     precision: str = "bf16-autocast"
+    objective: str | None = "cross-entropy"
     device: Mapping[str, object] = field(default_factory=lambda: dict(H100))
     cpu: str = "Test CPU"
     threads: int = 2
@@ -291,6 +292,7 @@ def _environment(run: RunDirectory, one: Sample) -> None:
             "kernels": {"attention": "sdpa", "loss": "chunked"},
             "notes": {},
             "differences": [],
+            "objective": one.objective,
         },
     )
 

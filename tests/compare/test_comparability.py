@@ -29,6 +29,7 @@ CASES = {
     "initial weights": (Sample(), {"weights": "other"}, (NO, YES, YES)),
     "tokens fed": (Sample(), {"fed_flips_at": 7}, (NO, LIMITS, LIMITS)),
     "evaluation inputs": (Sample(), {"evaluation_inputs": "other"}, (NO, YES, YES)),
+    "objective": (Sample(), {"objective": "z-loss (weight = 0.01)"}, (NO, YES, YES)),
     "measurement scope": (Sample(), {"scope": "other"}, (YES, NO, NO)),
     "precision": (Sample(), {"precision": "fp32"}, (NO, NO, NO)),
     "GPU model": (Sample(), {"device": H100 | {"name": "NVIDIA H200"}}, (LIMITS, NO, LIMITS)),
@@ -71,6 +72,17 @@ def test_one_difference_names_one_check_and_nothing_else(name: str, runs: Path) 
 
     assert failed(there) == failed(back) == [name]
     assert verdicts(there) == verdicts(back) == left
+
+
+@pytest.mark.parametrize(("objective", "shown"), [("cross-entropy", []), (None, []), ("z-loss", [True])])
+def test_what_the_losses_measure_is_shown_where_it_is_not_cross_entropy(
+    runs: Path, objective: str | None, shown: list[bool]
+) -> None:
+    a, b = write(runs, objective=objective), write(runs, id=OTHER, objective=objective)
+
+    pair = compared(a, b).pairs[0]
+
+    assert [check.passed for check in pair.checks if check.name == "objective"] == shown
 
 
 def test_two_runs_of_one_experiment_are_comparable_for_everything(runs: Path) -> None:

@@ -128,6 +128,13 @@ def test_its_version_and_hash_are_in_provenance_and_in_the_comparison(used):
     assert difference["declared"] is True
 
 
+def test_its_losses_are_not_compared_with_those_of_cross_entropy(used):
+    compared = used.environment.lab("compare", used.run("box").path, used.run("here").path, project=used.project)
+
+    assert read_json(used.run("here").environment)["objective"] == "z-loss (weight = 0.01)"
+    assert "loss   not comparable: objective" in compared.stdout
+
+
 def test_a_strangers_loss_reaches_the_pod_and_computes_the_same_there(used):
     here, pod = used.run("here"), used.run("pod")
 

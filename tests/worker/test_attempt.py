@@ -144,6 +144,7 @@ def test_the_environment_is_what_was_really_used(here):
     assert found["precision"] == "fp32"
     assert "scaled_dot_product_attention" in found["kernels"]["attention"]
     assert found["kernels"]["loss"] == "cross-entropy"
+    assert found["objective"] == "cross-entropy"
     assert found["notes"]["optimizer_groups"][1]["weight_decay"] == 0.0
     assert found["differences"] == []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare import differences, surroundings
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
+from lab.contracts.loss import CROSS_ENTROPY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ def checks(a: RunFacts, b: RunFacts) -> tuple[Check, ...]:
         _initial_weights(a, b, declared),
         _tokens_fed(a, b, declared),
         _evaluation_inputs(a, b),
+        *_objective(a, b),
         _scope(a, b, declared),
         surroundings.precision(a, b, declared),
         *surroundings.hardware(a, b, declared),
@@ -89,6 +91,15 @@ def _evaluation_inputs(a: RunFacts, b: RunFacts) -> Check:
         return Check("evaluation inputs", True, "none", "none", "neither run evaluates: only training loss is shown")
     values = [facts.fingerprint("evaluation_inputs") or facts.evaluations.inputs for facts in (a, b)]
     return Check.equal("evaluation inputs", values, {"loss": NO}, "not the same validation data")
+
+
+def _objective(a: RunFacts, b: RunFacts) -> tuple[Check, ...]:
+    """Whether both losses measure the same; nobody is asked where both are cross-entropy, as almost everywhere."""
+    values = [facts.environment.get("objective") or CROSS_ENTROPY for facts in (a, b)]
+    if set(values) == {CROSS_ENTROPY}:
+        return ()
+    note = "" if values[0] == values[1] else "the figures of two losses that measure different things"
+    return (Check.equal("objective", values, {"loss": NO}, note),)
 
 
 def _scope(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:

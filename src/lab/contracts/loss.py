@@ -9,13 +9,16 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """A target that counts neither in the sum nor in the number of targets."""
+CROSS_ENTROPY = "cross-entropy"
+"""What a loss without a `reference` of its own measures, however it computes it."""
 
 
 class Loss(Protocol):
     """Shapes: T tokens, d model width, V vocabulary.
 
     A loss that computes something else than cross-entropy on purpose brings a method `reference` of the same shape, its
-    plain form: the kernel checks and the conformance kit then hold it against that.
+    plain form: the kernel checks and the conformance kit then hold it against that, and its losses are compared with those
+    of runs that measure the same.
     """
 
     def __call__(self, hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:

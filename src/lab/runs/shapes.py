@@ -64,7 +64,7 @@ SHAPES: dict[str, Any] = {
         "kernels": TABLE,
         "notes": TABLE,
         "differences": [TABLE],
-        **dict.fromkeys(("python", "platform", "cpu", "driver", "cuda", "image", "precision"), TEXT),
+        **dict.fromkeys(("python", "platform", "cpu", "driver", "cuda", "image", "precision", "objective"), TEXT),
         "threads": WHOLE,
     },
     "data_manifest": {"identity": TEXT, "tokenizer": _TOKENIZER, "splits": _SPLITS},

@@ -11,6 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from lab.contracts import LoopContext
+from lab.contracts.loss import CROSS_ENTROPY
 from lab.data.cache import read_manifest
 from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
@@ -43,6 +44,17 @@ class Parts:
         """What computes attention and loss, in the parts' own words."""
         named = (("attention", self.experiment.attention, self.attention), ("loss", self.experiment.loss, self.loss))
         return {kind: getattr(part, "kernel", choice.name) if choice else None for kind, choice, part in named}
+
+    @property
+    def objective(self) -> str | None:
+        """What the loss measures: cross-entropy, unless it brings a `reference` of its own; None for a loop's own."""
+        choice = self.experiment.loss
+        if choice is None:
+            return None
+        if not hasattr(self.loss, "reference"):
+            return CROSS_ENTROPY
+        options = ", ".join(f"{name} = {value!r}" for name, value in sorted(choice.options.items()))
+        return f"{choice.name} ({options})" if options else choice.name
 
 
 @dataclass

@@ -41,6 +41,7 @@ def record(
         "cuda": torch.version.cuda,
         "precision": parts.train.precision,
         "kernels": parts.kernels,
+        "objective": parts.objective,
         "peak": asdict(peak),
         "fingerprints": dict(fingerprints),
         "notes": dict(notes),
