@@ -17,8 +17,8 @@ class Loss(Protocol):
     """Shapes: T tokens, d model width, V vocabulary.
 
     A loss that computes something else than cross-entropy on purpose brings a method `reference` of the same shape, its
-    plain form: the kernel checks and the conformance kit then hold it against that, and its losses are compared with those
-    of runs that measure the same.
+    plain form. The kernel checks and the conformance kit then hold it against that, and its losses are compared with
+    those of runs that measure the same.
     """
 
     def __call__(self, hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
