@@ -97,6 +97,14 @@ def test_a_column_of_numbers_is_not_text(written):
         texts(written(["one"]), column="id")
 
 
+def test_a_column_of_lists_of_strings_is_not_text(tmp_path):
+    path = tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"text": [["one"], ["two"]]}), path)
+
+    with pytest.raises(LabError, match="column 'text' holds list<.*>, not text"):
+        texts(path)
+
+
 def test_a_file_that_is_not_parquet_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"not parquet at all")

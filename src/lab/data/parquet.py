@@ -80,7 +80,8 @@ def _check_column(schema: Any, name: str, column: str) -> None:
     if column not in schema.names:
         raise LabError(f"{name}: has no column '{column}'.", did_you_mean(column, schema.names))
     kind = schema.field(column).type
-    kind = getattr(kind, "value_type", kind)  # a dictionary of strings is strings
+    if str(kind).startswith("dictionary"):  # of strings: that is text; a list has a value type too, and is none
+        kind = kind.value_type
     if str(kind) not in ("string", "large_string", "string_view"):
         raise LabError(f"{name}: column '{column}' holds {kind}, not text.", "Name the column that holds the text.")
 
