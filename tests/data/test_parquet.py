@@ -101,7 +101,7 @@ def test_a_column_of_lists_of_strings_is_not_text(tmp_path):
     path = tmp_path / "lists.parquet"
     pq.write_table(pa.table({"text": [["one"], ["two"]]}), path)
 
-    with pytest.raises(LabError, match="column 'text' holds list<.*>, not text"):
+    with pytest.raises(LabError, match=r"column 'text' holds list<.*>, not text"):
         texts(path)
 
 
