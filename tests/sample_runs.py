@@ -97,6 +97,8 @@ class Sample:
     dollars_per_hour: float = 3.6
     description: str | None = None
     rebuilt: bool = False
+    sampled: bool = False
+    """Whether every third step has a sample of what the machine does."""
 
 
 def write(runs: Path, sample: Sample | None = None, **changes: object) -> RunDirectory:
@@ -290,9 +292,9 @@ def _environment(run: RunDirectory, one: Sample) -> None:
             "image": None,
             "precision": one.precision,
             "kernels": {"attention": "sdpa", "loss": "chunked"},
+            "objective": one.objective,
             "notes": {},
             "differences": [],
-            "objective": one.objective,
         },
     )
 
@@ -323,11 +325,18 @@ def _lines(one: Sample) -> list[dict[str, object]]:
                 "allocated_bytes": one.peak,
                 "reserved_bytes": one.peak,
                 "targets_total": step * one.targets,
+                **(_sample(one) if one.sampled and step % 3 == 1 else {}),
             }
         )
         if step % one.every == 0:
             lines.append(_evaluation(one, step))
     return lines
+
+
+def _sample(one: Sample) -> dict[str, object]:
+    found: dict[str, object] = {"process_bytes": 3 * 2**30, "processor_percent": 104.5}
+    on_gpu = {"gpu_percent": 97, "gpu_memory_bytes": 60 * 2**30, "gpu_watts": 650.5}
+    return found if one.device["type"] == "cpu" else found | on_gpu
 
 
 def _loss(one: Sample, step: int) -> float:

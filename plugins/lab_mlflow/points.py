@@ -8,35 +8,18 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lab.runs.series_names import EVALUATION, RATE, SAMPLED, SILENT, STEP
 from lab_mlflow import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-STEP = {
-    "loss": "train/loss",
-    "gradient_norm": "train/gradient_norm",
-    "learning_rate": "train/learning_rate",
-    "targets_total": "train/tokens",
-    "seconds": "perf/step_seconds",
-    "allocated_bytes": "memory/allocated_bytes",
-    "reserved_bytes": "memory/reserved_bytes",
-    "process_bytes": "system/process_memory_bytes",
-    "processor_percent": "system/cpu_utilization_percentage",
-}
-EVALUATION = {"loss": "eval/loss", "seconds": "eval/seconds"}
-RATE = "perf/tokens_per_second"
-HEADLINE = frozenset({"train/loss", RATE})
-SILENT = frozenset(
-    {
-        *("kind", "step", "time", "warmup", "observed", "fed", "flops", "segments", "packs", "targets", "tokens"),
-        *("micro_batches", "batches", "inputs", "bytes"),
-    }
-)
+ALWAYS = frozenset({STEP["loss"], RATE}) | SAMPLED
+"""The series that keep every point however long a run is: the headlines, and what is rare anyway."""
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 MOST_STEPS = 10_000
-"""In a longer run the series beside loss and speed keep every n-th step: 100,000 points take MLflow seven seconds."""
+"""In a longer run the other series keep every n-th step: 100,000 points take MLflow seven seconds."""
 
 
 class Point(NamedTuple):
@@ -105,9 +88,9 @@ class Reader:
         all_series = step % self.stride == 0 or step == 1
         for ours, value in line.items():
             key = self._keys[ours] if ours in self._keys else self._own(ours)
-            if key is not None and (all_series or key in HEADLINE):
+            if key is not None and (all_series or key in ALWAYS):
                 values[key] = value if type(value) is float else number(value)
-        seconds, targets = values.get("perf/step_seconds", number(line.get("seconds"))), number(line.get("targets"))
+        seconds, targets = values.get(STEP["seconds"], number(line.get("seconds"))), number(line.get("targets"))
         if seconds and targets is not None and not line.get("observed"):
             values[RATE] = targets / seconds
         return values

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from lab_wandb.options import WandbOptions
     from lab_wandb.settings import WandbSettings
 
-AXES = {"train/step": ("train/*", "eval/*", "perf/*", "memory/*", "values/*"), "train/tokens": ("by_tokens/*",)}
+AXES = {
+    "train/step": ("train/*", "eval/*", "perf/*", "memory/*", "system/*", "values/*"),
+    "train/tokens": ("by_tokens/*",),
+}
 """Our own step is the x axis, because W&B's counter may only rise and ours goes back when a run is resumed."""
 
 

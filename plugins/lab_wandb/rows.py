@@ -8,25 +8,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from lab.runs.series_names import EVALUATION, RATE, SILENT, STEP
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-STEP = {
-    "loss": "train/loss",
-    "gradient_norm": "train/gradient_norm",
-    "learning_rate": "train/learning_rate",
-    "targets_total": "train/tokens",
-    "seconds": "perf/step_seconds",
-    "allocated_bytes": "memory/allocated_bytes",
-    "reserved_bytes": "memory/reserved_bytes",
-    "process_bytes": "system/process_memory_bytes",
-    "processor_percent": "system/cpu_utilization_percentage",
-}
-"""Our names to W&B's; what stands before the slash is a panel of its own."""
-SILENT = {"kind", "step", "time", "warmup", "observed", "fed", "flops", "segments", "packs", "targets", "tokens"}
-EVALUATION = {"loss": "eval/loss", "targets": "eval/tokens", "seconds": "eval/seconds", "bytes": "eval/bytes"}
-BY_TOKENS = {"train/loss": "by_tokens/train_loss", "eval/loss": "by_tokens/eval_loss"}
+EVALUATED = EVALUATION | {"targets": "eval/tokens", "bytes": "eval/bytes"}
+BY_TOKENS = {STEP["loss"]: "by_tokens/train_loss", EVALUATION["loss"]: "by_tokens/eval_loss"}
 """W&B gives a series one x axis; these losses are there once for each."""
 
 
@@ -94,12 +83,12 @@ def _step(record: dict[str, Any]) -> dict[str, Any]:
     values = {STEP.get(name, f"values/{name}"): value for name, value in record.items() if name not in SILENT}
     seconds = _number(record.get("seconds"))
     if seconds and not record.get("observed"):
-        values["perf/tokens_per_second"] = record.get("targets", 0) / seconds
+        values[RATE] = record.get("targets", 0) / seconds
     return values
 
 
 def _evaluation(record: dict[str, Any]) -> dict[str, Any]:
-    return {wandb: record.get(ours) for ours, wandb in EVALUATION.items()}
+    return {wandb: record.get(ours) for ours, wandb in EVALUATED.items()}
 
 
 def _number(value: Any) -> float | int | None:

@@ -5,14 +5,40 @@ from __future__ import annotations
 from lab.runs import records
 from lab_mlflow.points import Reader
 
+LINE = {"kind": "step", "step": 3, "time": 10.0, "loss": 2.0, "seconds": 0.5, "targets": 100}
+SAMPLE = {
+    "process_bytes": 1_000,
+    "processor_percent": 150.0,
+    "gpu_percent": 97,
+    "gpu_memory_bytes": 60_000,
+    "gpu_watts": 650.5,
+}
 
-def test_what_the_process_takes_stands_with_the_system_metrics(tmp_path):
+
+def points(path, **options):
+    found = (point for line, _ in Reader(path, **options).new() for point in line)
+    return {(point.key, point.step): point.value for point in found}
+
+
+def test_what_the_machine_does_stands_with_the_system_metrics(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    line = {"kind": "step", "step": 3, "time": 10.0, "loss": 2.0, "seconds": 0.5, "targets": 100}
-    records.append_line(path, {**line, "process_bytes": 1_000, "processor_percent": 150.0})
+    records.append_line(path, LINE | SAMPLE)
 
-    points = {point.key: (point.value, point.step) for found, _ in Reader(path).new() for point in found}
+    found = points(path)
 
-    assert points["system/process_memory_bytes"] == (1_000.0, 3)
-    assert points["system/cpu_utilization_percentage"] == (150.0, 3)
-    assert points["perf/tokens_per_second"] == (200.0, 3)
+    assert found["system/process_memory_bytes", 3] == 1_000
+    assert found["system/cpu_utilization_percentage", 3] == 150
+    assert found["system/gpu_0_utilization_percentage", 3] == 97
+    assert found["system/gpu_0_memory_bytes", 3] == 60_000
+    assert found["system/gpu_0_power_usage_watts", 3] == 650.5
+    assert found["perf/tokens_per_second", 3] == 200
+
+
+def test_what_is_sampled_by_time_is_not_thinned_by_steps(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    records.append_line(path, LINE | SAMPLE | {"learning_rate": 1e-3})
+
+    found = {key for key, _ in points(path, stride=10)}
+
+    assert {"train/loss", "perf/tokens_per_second", "system/gpu_0_power_usage_watts"} <= found
+    assert "train/learning_rate" not in found

@@ -52,6 +52,7 @@ class Mirrored:
     def __init__(self, run):
         self.files = sorted((run.path / "wandb").glob("offline-run-*/run-*.wandb"))
         self.rows, self.config, self.summary, self.exits, self.artifacts, self.kinds = [], {}, {}, [], [], set()
+        self.axes = {}
         for record in (record for file in self.files for record in wandb_records(file)):
             self.kinds.add(record.WhichOneof("record_type"))
             if record.HasField("history"):
@@ -61,6 +62,8 @@ class Mirrored:
                 self.config[item.key] = json.loads(item.value_json)
             for item in (*record.run.summary.update, *record.summary.update):
                 self.summary[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
+            if record.HasField("metric"):
+                self.axes[record.metric.glob_name] = record.metric.step_metric
             if record.HasField("exit"):
                 self.exits.append(record.exit.exit_code)
             if record.HasField("artifact"):
@@ -165,6 +168,20 @@ def test_losses_have_a_curve_by_step_and_one_by_tokens(run):
     row = Mirrored(run).rows[0]
     assert row["train/tokens"] == 100
     assert row["by_tokens/train_loss"] == row["train/loss"]
+
+
+def test_what_the_machine_does_has_a_panel_of_its_own_over_our_steps(run):
+    step(run, 1, processor_percent=150.0, gpu_percent=97, gpu_watts=650.5)
+    step(run, 2)
+    end(run)
+
+    sync(run)
+
+    mirrored = Mirrored(run)
+    assert mirrored.series("system/cpu_utilization_percentage") == [(1, 150.0)]
+    assert mirrored.series("system/gpu_0_utilization_percentage") == [(1, 97)]
+    assert mirrored.series("system/gpu_0_power_usage_watts") == [(1, 650.5)]
+    assert mirrored.axes["system/*"] == "train/step"
 
 
 def test_the_link_says_where_the_mirror_is_and_how_to_sync_it_later(run):

@@ -283,6 +283,29 @@ def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
     assert "512.00 MiB" in outline.text
 
 
+def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothing_was_sampled(runs: Path) -> None:
+    found = {chart.name: chart for chart in figures.of_run(facts.read(write(runs, sampled=True)))}
+
+    assert found["machine-busy"].text == (
+        "Busy. processor, in percent of one core: 104.5 at 1 step to 104.5 at 19 step; lowest 104.5, highest 104.5, "
+        "7 values. GPU: 97 at 1 step to 97 at 19 step; lowest 97, highest 97, 7 values."
+    )
+    assert [one.label for one in found["machine-memory"].series] == [
+        "the worker's process",
+        "on the GPU, whoever holds it",
+    ]
+    assert list(found["machine-power"].series[0].y) == [650.5] * 7
+
+
+def test_a_run_on_a_cpu_shows_its_processor_and_no_gpu(runs: Path) -> None:
+    outline = written(write(runs, sampled=True, device=CPU, peak=None))
+
+    assert "machine" in headings(outline)
+    charts = [attributes["data-chart"] for _, attributes in outline.tags if "data-chart" in attributes]
+    assert [name for name in charts if str(name).startswith("machine")] == ["machine-busy", "machine-memory"]
+    assert "machine" not in headings(written(write(runs, id="sample-20261201-0916-bbbb")))
+
+
 def test_a_comparison_page_says_its_verdicts_before_its_figures(runs: Path) -> None:
     a, b = write(runs), write(runs, id="sample-20261201-0916-bbbb", scope="other")
 

@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lab.runs.series_names import SILENT, STEP
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Numbers = list[float]
 """A column of numbers; what a line does not have reads NaN."""
 
-KNOWN = frozenset(
-    {
-        *("kind", "step", "time", "loss", "gradient_norm", "learning_rate", "seconds", "targets", "targets_total"),
-        *("tokens", "segments", "packs", "micro_batches", "flops", "fed", "warmup", "observed"),
-        *("allocated_bytes", "reserved_bytes", "process_bytes", "processor_percent"),
-    }
-)
+KNOWN = SILENT | STEP.keys()
 
 
 @dataclass(frozen=True)

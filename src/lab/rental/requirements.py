@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from importlib.metadata import Distribution
 
-TRAINING_EXTRAS = ("train", "embedded")
+TRAINING_EXTRAS = ("train", "embedded", "gpu")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lab.compare.formats import letter
+from lab.report import machine
 from lab.report.charts import Chart, Region, Series
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ GIBIBYTE = 2.0**30
 
 def of_run(run: RunFacts) -> list[Chart]:
     """The charts of one run that have anything to show."""
-    found = [loss_over_tokens(run), loss_over_time(run), step_time(run), throughput(run), memory(run), *_more(run)]
+    found = [loss_over_tokens(run), loss_over_time(run), step_time(run), throughput(run), memory(run)]
+    found += [*machine.charts(run), *_more(run)]
     return [chart for chart in found if chart.drawable]
 
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from lab.compare import facts
-from lab.report import comparing, figures, observed, surroundings, training, vega
+from lab.report import comparing, figures, machine, observed, surroundings, training, vega
 from lab.report.blocks import Plot, Section
 from lab.runs import records
 
@@ -93,6 +93,7 @@ def run_page(run: RunFacts) -> Page:
         training.speed(run, charts),
         observed.memory(run, charts),
         observed.trace(run),
+        machine.section(charts),
         training.more(charts),
         observed.artifacts(run),
         surroundings.data(run),
