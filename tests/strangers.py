@@ -80,7 +80,7 @@ def project(folder: Path) -> Path:
 
 def own_tests(environment: Environment, sources: list[Path]) -> subprocess.Popen[str]:
     """Their own tests, untouched, against what is installed; a warning is an error."""
-    command = [environment.python, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "-q", *sources]
+    command = [environment.python, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "-rA", *sources]
     known = {key: value for key, value in os.environ.items() if not key.startswith(("LAB_", "PYTEST"))}
     return subprocess.Popen(
         list(map(str, command)), cwd=sources[0].parent, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

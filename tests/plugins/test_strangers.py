@@ -95,7 +95,7 @@ def losses(run):
 
 
 def test_their_own_tests_pass_where_they_are_installed(used):
-    assert re.search(r"^\d+ passed", used.own_tests, re.MULTILINE), used.own_tests
+    assert re.search(r"^=+ \d+ passed in ", used.own_tests, re.MULTILINE), used.own_tests
 
 
 @pytest.mark.parametrize("name", ["here", "pod", "box"])
