@@ -13,6 +13,7 @@ from lab_mlflow import contents, mirror, settings, store
 from lab_mlflow.mirror import OFFSET, PREFIX, Mirror
 from lab_mlflow.options import MlflowOptions
 from lab_mlflow.points import MOST_STEPS, Reader
+from lab_mlflow.viewer import page, viewer
 
 if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
@@ -50,11 +51,12 @@ class MlflowTracker:
             self._mirror = now
         return _where(now, place)
 
-    def viewer(self, port: int) -> tuple[list[str], dict[str, str], str]:
-        """The command that shows the store in a browser, what its environment needs, and the page's address."""
-        from lab_mlflow.viewer import viewer
+    def viewer(self, port: int, run: RunDirectory | None = None) -> tuple[list[str], dict[str, str], str]:
+        """The command that shows the store in a browser, what its environment needs, and the address of the page.
 
-        return viewer(settings.place(self.options.uri), port)
+        That is the page of `run`, if one is given. Raises `StoreUnusable` when there is nothing to show.
+        """
+        return viewer(settings.place(self.options.uri), port, run)
 
     def _opened(self, run: RunDirectory, place: Place) -> Mirror:
         client = store.opened(place)
@@ -112,8 +114,10 @@ class MlflowTracker:
 
 
 def _where(now: Mirror, place: Place) -> str:
-    path = f"#/experiments/{now.experiment_id}/runs/{now.id}"
-    return f"{place.uri.rstrip('/')}/{path}" if place.uri.startswith("http") else f"lab ui {path}"
+    """What a person opens, or types where no server is running."""
+    if place.uri.startswith("http"):
+        return f"{place.uri.rstrip('/')}/{page(now.experiment_id, now.id)}"
+    return f"lab ui {now.run.id}"
 
 
 def _stamp(run: RunDirectory) -> str:

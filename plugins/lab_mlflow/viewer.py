@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from lab.runs import records
 from lab_mlflow.store import StoreUnusable, probe
 
 if TYPE_CHECKING:
+    from lab.runs.directory import RunDirectory
     from lab_mlflow.settings import Place
 
 ENVIRONMENT = {
@@ -19,10 +21,11 @@ ENVIRONMENT = {
 """Without a job runner the server starts in half the time and takes a quarter of the memory."""
 
 
-def viewer(place: Place, port: int) -> tuple[list[str], dict[str, str], str]:
-    """Arguments, environment and address. Raises `StoreUnusable` when there is nothing to show."""
+def viewer(place: Place, port: int, run: RunDirectory | None = None) -> tuple[list[str], dict[str, str], str]:
+    """Arguments, environment and address, of one run's page if asked. Raises `StoreUnusable` for nothing to show."""
+    path = "" if run is None else f"/{_page_of(run, place)}"
     if place.uri.startswith(("http://", "https://")):
-        return [], {}, place.uri
+        return [], {}, f"{place.uri.rstrip('/')}{path}" if path else place.uri
     if place.file is not None:
         if not place.file.exists():
             raise StoreUnusable(
@@ -33,4 +36,16 @@ def viewer(place: Place, port: int) -> tuple[list[str], dict[str, str], str]:
     argv += ["--workers", "1", "--host", "127.0.0.1", "--port", str(port), "--uvicorn-opts", "--log-level warning"]
     if place.folder is not None:
         argv += ["--default-artifact-root", (place.folder / "artifacts").as_uri()]
-    return argv, ENVIRONMENT, f"http://127.0.0.1:{port}"
+    return argv, ENVIRONMENT, f"http://127.0.0.1:{port}{path}"
+
+
+def page(experiment_id: str, run_id: str) -> str:
+    """Where MLflow shows a run, below the address of its server."""
+    return f"#/experiments/{experiment_id}/runs/{run_id}"
+
+
+def _page_of(run: RunDirectory, place: Place) -> str:
+    link = records.read_json(run.tracker_link("mlflow")) or {}
+    if link.get("uri") != place.uri:  # without a link, or with one into another store
+        raise StoreUnusable(f"{run.id} is not in {place.uri}.", f"Put it there: lab runs track {run.id} --to mlflow")
+    return page(str(link.get("experiment_id")), str(link.get("run_id")))

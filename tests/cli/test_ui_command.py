@@ -53,6 +53,11 @@ def test_a_server_that_ends_at_once_is_not_waited_for() -> None:
         ui_server.wait_for(port, process)
 
 
+def test_a_run_that_does_not_exist_is_said_before_a_server_starts(project: Path) -> None:
+    with pytest.raises(UsageError, match="There is no run in"):
+        lab("ui", "smoke", "--no-open")
+
+
 VIEWER = """
 import sys
 from types import SimpleNamespace
@@ -60,7 +65,7 @@ import lab.plugins
 from lab.cli import ui_server
 
 server = [sys.executable, "-m", "http.server", sys.argv[1], "--bind", "127.0.0.1"]
-tracker = SimpleNamespace(viewer=lambda port: (server, {}, "its page"))
+tracker = SimpleNamespace(viewer=lambda port, run: (server, {}, "its page"))
 lab.plugins.load = lambda settings: SimpleNamespace(build=lambda *_: tracker)
 ui_server.serve(int(sys.argv[1]), None, open_page=False)
 """

@@ -72,7 +72,7 @@ def test_a_finished_run_is_mirrored_with_its_true_times_and_status(runs: Path) -
     link = MlflowTracker().sync(run)
 
     found = mirrored(run)
-    assert link == f"lab ui #/experiments/{found.info.experiment_id}/runs/{found.info.run_id}"
+    assert link == f"lab ui {run.id}"
     assert (found.info.status, found.info.run_name) == ("FINISHED", run.id)
     assert (found.info.start_time, found.info.end_time) == (1_796_116_500_000, 1_796_116_560_000)
     assert len(history(run, "train/loss")) == 20
@@ -347,6 +347,37 @@ def test_the_viewer_has_one_worker_on_this_machine_only(runs: Path) -> None:
     assert argv[argv.index("--host") + 1] == "127.0.0.1"
     assert variables["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert address == "http://127.0.0.1:5123"
+
+
+def test_a_run_is_viewed_on_its_own_page(runs: Path) -> None:
+    run = write(runs, steps=4)
+    MlflowTracker().sync(run)
+    found = mirrored(run).info
+
+    address = MlflowTracker().viewer(5123, run)[2]
+
+    assert address == f"http://127.0.0.1:5123/#/experiments/{found.experiment_id}/runs/{found.run_id}"
+
+
+@pytest.mark.parametrize("link", [None, {"uri": "sqlite:////elsewhere/mlflow.db", "experiment_id": "1", "run_id": "a"}])
+def test_a_run_that_is_not_in_the_store_is_not_viewed_but_put_there(runs: Path, link: dict[str, str] | None) -> None:
+    run = write(runs, steps=4)
+    if link is not None:
+        records.write_json(run.tracker_link("mlflow"), link)
+
+    with pytest.raises(store.StoreUnusable, match=f"{run.id} is not in sqlite") as error:
+        MlflowTracker().viewer(5123, run)
+
+    assert error.value.do == f"Put it there: lab runs track {run.id} --to mlflow"
+
+
+def test_a_server_of_its_own_shows_a_run_at_its_address(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5999/")
+    run = write(runs, steps=4)
+    link = {"uri": "http://127.0.0.1:5999/", "experiment_id": "3", "run_id": "abc"}
+    records.write_json(run.tracker_link("mlflow"), link)
+
+    assert MlflowTracker().viewer(5000, run) == ([], {}, "http://127.0.0.1:5999/#/experiments/3/runs/abc")
 
 
 def test_there_is_nothing_to_view_before_the_first_run(project: Path) -> None:

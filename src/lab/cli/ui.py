@@ -8,11 +8,16 @@ import typer
 
 
 def ui(
+    run: Annotated[
+        str | None, typer.Argument(help="Open this run's page: an id, the start of it, latest, or a path.")
+    ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the page is served on this machine.")] = 5000,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:
     """Show all mirrored runs in MLflow's page until Ctrl-C."""
     from lab.cli.ui_server import serve
+    from lab.runs.find import find
     from lab.settings import read_settings
 
-    serve(port, read_settings(), open_page=open_page)
+    settings = read_settings()
+    serve(port, settings, None if run is None else find(run, settings), open_page=open_page)

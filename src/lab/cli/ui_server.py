@@ -17,25 +17,27 @@ from lab.errors import AskedToStop, LabError, UsageError
 from lab.jobs.stages import end_with_parent
 
 if TYPE_CHECKING:
+    from lab.runs.directory import RunDirectory
     from lab.settings import Settings
 
 STARTING_SECONDS = 60.0
 
 
-def serve(port: int, settings: Settings, *, open_page: bool) -> None:
-    """Start the viewer of the default tracker, say where its page is, and wait."""
+def serve(port: int, settings: Settings, run: RunDirectory | None = None, *, open_page: bool) -> None:
+    """Start the viewer of the default tracker, say where its page is, or that of one run, and wait."""
     from lab.experiment import PartChoice
     from lab.launch.track import DEFAULT
     from lab.plugins import load
 
     tracker = load(settings).build("tracker", PartChoice(name=DEFAULT[0]))
-    argv, variables, address = tracker.viewer(port)
+    argv, variables, address = tracker.viewer(port, run)
     if not argv:
         output.show(output.plain(address))
         typer.launch(address) if open_page else None
         return
     if _taken(port):
-        raise UsageError(f"Port {port} is in use on this machine.", f"Another one: lab ui --port {port + 1}")
+        again = "lab ui" if run is None else f"lab ui {run.id}"
+        raise UsageError(f"Port {port} is in use on this machine.", f"Another one: {again} --port {port + 1}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(AskedToStop.exit_code))  # so that the server ends too
     process = subprocess.Popen(
         argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL, preexec_fn=end_with_parent
