@@ -48,6 +48,25 @@ def test_a_named_project_must_exist(project, monkeypatch):
         read_settings()
 
 
+@pytest.mark.parametrize("name", ["LAB_RUNS", "LAB_STORE"])
+@pytest.mark.parametrize("below", ["", "below"])
+def test_a_file_is_no_folder_of_runs(project, monkeypatch, name, below):
+    file = project / "notes.txt"
+    file.touch()
+    monkeypatch.setenv(name, str(file / below))
+
+    with pytest.raises(UsageError, match=f"{name}: {file} is not a folder") as error:
+        read_settings()
+
+    assert error.value.exit_code == 2
+
+
+def test_a_folder_that_is_not_there_yet_is_no_fault(project, monkeypatch):
+    monkeypatch.setenv("LAB_RUNS", "deep/er")
+
+    assert read_settings().runs_folder == project / "deep" / "er"
+
+
 def test_a_working_directory_that_was_removed_is_said(project, monkeypatch):
     gone = project / "gone"
     gone.mkdir()

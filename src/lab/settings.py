@@ -89,12 +89,22 @@ def read_settings() -> Settings:
         raise UsageError(f"{file}: is a link that leads to no file", "Mend the link or delete it.")
     try:
         warn_of_misspelt(Settings, file)
-        return Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
+        settings = Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
         faults = [f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()]
         raise UsageError("\n".join(faults), f"Change it in the environment or in {file}.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
+    _can_be_folder("RUNS", settings.runs_folder)
+    _can_be_folder("STORE", settings.store_folder)
+    return settings
+
+
+def _can_be_folder(name: str, folder: Path) -> None:
+    """Refuse a file where a folder of many files belongs; one that is not there yet is made when it is needed."""
+    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if os.path.exists(there) and not there.is_dir():
+        raise UsageError(f"{PREFIX}{name}: {there} is not a folder.", f"Name one, or unset {PREFIX}{name}.")
 
 
 def variables(project: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 
 from lab.runs import records
 from lab.runs.directory import RunDirectory
+from lab.runs.status import FINAL
 from lab.settings import read_settings
 
 
@@ -51,6 +52,16 @@ def test_of_a_sorted_list_the_first_are_shown_and_the_others_counted(lab, four):
     assert "bbbb" in shown
     assert "3 more: lab runs --all" in shown
     assert len(shown.splitlines()) == 3
+
+
+def test_a_status_that_no_run_can_have_is_refused_with_those_that_there_are(lab, four):
+    assert ids(lab("runs", "--status", "failed", "--json")) == ["dddd"]
+
+    refused = lab("runs", "--status", "bogus")
+
+    assert refused.code == 2
+    for word in FINAL:
+        assert word in refused.err
 
 
 def test_columns_are_those_asked_for_in_that_order(lab, four):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from lab.cli.groups import new
+from lab.runs.status import Word
 
+WORDS = get_args(Word)
 group = new("Runs of this project: list, show, logs, stop, tag, rm, track.")
 
 Run = Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, a machine's id, or a path.")]
@@ -18,7 +20,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 def list_(
     newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the newest to list.")] = 20,
     all_: Annotated[bool, typer.Option("--all", help="List every run.")] = False,
-    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only those that stand so.")] = None,
+    status: Annotated[
+        Word | None,
+        typer.Option(metavar="STATUS", help=f"Only those that stand so: {', '.join(WORDS[:-1])} or {WORDS[-1]}."),
+    ] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only those with this tag.")] = None,
     where: Annotated[
         str | None, typer.Option(metavar="CONDITION", help="Only those for which it holds: 'loss<3.2 and gpu~H100'.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lab.runs.filter_fields import Field
     from lab.runs.row import Row
+    from lab.runs.status import Word
     from lab.settings import Settings
 
 MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped": "\u25a0", "running": "\u25cf"}
@@ -35,7 +36,7 @@ class Wanted:
 
     newest: int = 20
     all: bool = False
-    status: str | None = None
+    status: Word | None = None
     tag: str | None = None
     where: str | None = None
     sort: str | None = None
