@@ -93,29 +93,43 @@ class Profiler(Observer):
             "unfinished": unfinished, "partial": bool(missing) or unfinished is not None,
         }  # fmt: skip
         traced = sorted(self._traces)
+        size = 0
         if traced:
-            record |= self._written(merged([self._traces[step] for step in traced]))
+            found, size = self._written(merged([self._traces[step] for step in traced]))
+            record |= found
             self._traces.clear()
         record["cost_seconds"] = self._seconds + perf_counter() - begun
         records.write_json(folder / SUMMARY, record)
-        self._announce(traced, _partial(missing, unfinished))
+        self._announce(traced, _partial(missing, unfinished), _large(size))
 
-    def _written(self, trace: Trace) -> dict[str, object]:
+    def _written(self, trace: Trace) -> tuple[dict[str, object], int]:
+        """What the summary says of the trace, and how many bytes it has unpacked."""
         plain = json.dumps(trace).encode()
         packed = gzip.compress(plain, 6)
         records.write_bytes(self._context.folder / TRACE, packed)
         sizes = {"bytes": len(packed), "uncompressed_bytes": len(plain), "large": len(plain) > LARGE}
-        return {**summarise(trace["traceEvents"], self._phases), "trace": {"file": TRACE, **sizes}}
+        return {**summarise(trace["traceEvents"], self._phases), "trace": {"file": TRACE, **sizes}}, len(plain)
 
-    def _announce(self, traced: list[int], partial: str) -> None:
+    def _announce(self, traced: list[int], partial: str, large: str) -> None:
         context = self._context
-        if partial:
-            context.note("profiler", f"partial: {partial}")
-        suffix = f" (partial: {partial})" if partial else ""
+        if partial or large:
+            context.note("profiler", _joined(partial, large))
         if traced:
-            title = f"Timeline of steps {', '.join(map(str, traced))}{suffix}"
-            context.add_artifact(context.folder / TRACE, "trace", title)
-        context.add_artifact(context.folder / SUMMARY, "json", f"Profile{suffix}")
+            title = f"Timeline of steps {', '.join(map(str, traced))}"
+            context.add_artifact(context.folder / TRACE, "trace", _titled(title, _joined(partial, large)))
+        context.add_artifact(context.folder / SUMMARY, "json", _titled("Profile", partial))
+
+
+def _joined(*said: str) -> str:
+    return "; ".join(filter(None, said))
+
+
+def _titled(title: str, about: str) -> str:
+    return f"{title} ({about})" if about else title
+
+
+def _large(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB unpacked, which a viewer in a browser may refuse" if size > LARGE else ""
 
 
 def _partial(missing: list[int], unfinished: int | None) -> str:
@@ -124,4 +138,4 @@ def _partial(missing: list[int], unfinished: int | None) -> str:
         said.append(f"steps {', '.join(map(str, missing))} never came")
     if unfinished is not None:
         said.append(f"step {unfinished} did not finish")
-    return "; ".join(said)
+    return f"partial: {'; '.join(said)}" if said else ""

@@ -164,6 +164,13 @@ def test_a_line_torn_in_the_middle_does_not_make_the_tokens_different(runs: Path
         assert verdicts(result) == (LIMITS, LIMITS, LIMITS)
 
 
+def test_a_run_of_which_steps_were_profiled_is_not_compared_for_speed_with_one_that_was_not(runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, observed=frozenset({5, 6, 7})))
+
+    assert failed(result) == ["measurement scope"]
+    assert verdicts(result) == (YES, NO, NO)
+
+
 def test_a_declared_change_is_no_failed_check(runs: Path) -> None:
     result = compared(write(runs), write(runs, id=OTHER, overrides=("attention=flex",)))
 

@@ -21,6 +21,7 @@ from lab.launch import recording
 from lab.launch.plan import plan
 from lab.plugins import Plugins
 from lab.runs import records
+from lab.runs.directory import every
 from lab.settings import read_settings
 
 TOKEN = "a-token-of-no-known-shape"
@@ -164,6 +165,25 @@ def test_one_edited_line_is_another_code_whatever_git_says(situation, monkeypatc
     changed = {name for name in before["files"] if before["files"][name] != after["files"][name]}
     assert changed == {"src/mine.py"}
     assert before["code_sha256"] != after["code_sha256"]
+
+
+def test_each_edit_is_another_code_and_its_patch_is_kept_while_staging_is_none(situation, monkeypatch):
+    situation.committed()
+    source = situation.folder / "src" / "mine.py"
+
+    found = []
+    for text in ("one = 1\n", "one = 2\n", "one = 3\n"):
+        source.write_text(text)
+        provenance, _ = recorded(situation.folder, monkeypatch)
+        git(situation.folder, "add", "src")
+        staged, _ = recorded(situation.folder, monkeypatch)
+        assert staged["code_sha256"] == provenance["code_sha256"]
+        found.append((provenance["code_sha256"], provenance["repository"]["state"]))
+
+    assert len({code for code, _ in found}) == 3
+    assert [state for _, state in found] == ["clean", "dirty", "dirty"]
+    newest = max(every(situation.folder / ".runs"), key=lambda run: run.config.stat().st_mtime_ns)
+    assert "+one = 3" in newest.patch.read_text()
 
 
 def test_sources_that_git_does_not_track_are_named_and_hashed(situation, monkeypatch):

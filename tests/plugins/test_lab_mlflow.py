@@ -115,6 +115,23 @@ def test_syncing_again_adds_nothing(runs: Path) -> None:
     assert len(client().search_runs([mirrored(run).info.experiment_id])) == 1
 
 
+def test_a_thousand_fast_steps_are_a_few_calls(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow import MlflowClient
+
+    run = write(runs, steps=1000, seconds=0.001)
+    sizes, log_batch = [], MlflowClient.log_batch
+    monkeypatch.setattr(
+        MlflowClient,
+        "log_batch",
+        lambda self, *args, **named: (sizes.append(len(named.get("metrics", ()))), log_batch(self, *args, **named))[1],
+    )
+
+    MlflowTracker().sync(run)
+
+    assert len(sizes) < 20
+    assert len(history(run, "train/loss")) == 1000
+
+
 def test_a_lost_link_finds_its_mirror_again(runs: Path) -> None:
     run = write(runs, steps=10)
     MlflowTracker().sync(run)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from lab.contracts import LoopContext
 from lab.experiment import Experiment
+from lab_profiler import observer
 from lab_profiler.intervals import Span, gaps, self_times
 from lab_profiler.observer import SUMMARY, TRACE, Profiler
 from lab_profiler.options import ProfilerOptions
@@ -166,6 +167,25 @@ def test_nothing_but_the_artifacts_is_left_behind(tmp_path: Path, monkeypatch: p
 
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [SUMMARY, TRACE]
+
+
+def test_a_long_run_leaves_one_packed_trace_of_the_chosen_steps_alone(tmp_path: Path) -> None:
+    Walk(tmp_path, Profiler(ProfilerOptions(steps=(21, 22))), steps=200).take(200).finish()
+
+    assert [path.name for path in tmp_path.iterdir() if "json.gz" in path.name] == [TRACE]
+    assert [name for name in names(tmp_path) if name.startswith("step ")] == ["step 21", "step 22"]
+    assert summary(tmp_path)["trace"]["large"] is False
+
+
+def test_a_trace_that_a_browser_may_refuse_is_said_to_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "LARGE", 100)
+
+    walk = Walk(tmp_path, Profiler(ProfilerOptions(steps=(1,))), steps=1).take(1).finish()
+
+    size = summary(tmp_path)["trace"]["uncompressed_bytes"]
+    large = f"{size / 2**20:,.0f} MiB unpacked, which a viewer in a browser may refuse"
+    assert walk.notes["profiler"] == large
+    assert walk.artifacts[0] == (TRACE, "trace", f"Timeline of steps 1 ({large})")
 
 
 @pytest.mark.parametrize("steps", [(), (0,), (3, 3), tuple(range(1, 22))])

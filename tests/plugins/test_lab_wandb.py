@@ -415,6 +415,17 @@ def test_with_a_key_the_mirror_is_online_and_its_link_an_address(run, server):
     assert read_json(run.tracker_link("wandb"))["url"] == link
 
 
+def test_a_thousand_fast_steps_are_a_few_requests(run, server):
+    for number in range(1, 1001):
+        step(run, number, seconds=0.001)
+    end(run)
+
+    sync(run, api_key=KEY, base_url=server.url)
+
+    assert [row["train/step"] for row in server.rows] == list(range(1, 1001))
+    assert len(server.requests) < 30
+
+
 def test_the_key_travels_in_the_header_alone_and_nothing_of_this_process_travels_at_all(run, server, monkeypatch):
     monkeypatch.setenv("MY_PASSWORD", PLANTED)
     monkeypatch.setattr(sys, "argv", ["track", f"--token={PLANTED}"])

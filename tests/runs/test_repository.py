@@ -226,6 +226,25 @@ def test_a_large_change_is_named_and_left_out(checkout, monkeypatch):
     assert omitted == ("src/a.py (1,000 bytes)",)
 
 
+def test_gigabytes_beside_the_code_cost_a_small_record_that_names_what_it_omits(checkout):
+    (checkout / "src" / "table.py").write_bytes(b"x" * 50_000_000)
+    git(checkout, "add", "src")
+    git(checkout, "-c", "core.compression=0", "commit", "-m", "large")
+    with (checkout / "src" / "table.py").open("r+b") as file:
+        file.write(b"y" * 1000)
+    with (checkout / "weights.bin").open("wb") as file:
+        file.truncate(2 * 2**30)  # sparse: whoever reads it notices
+    (checkout / "many").mkdir()
+    for number in range(20_000):
+        (checkout / "many" / f"{number}.txt").touch()
+
+    found = describe(checkout, NOTHING)
+    text, omitted = patch(checkout, ["src"], NOTHING)
+
+    assert (found.tracked_changes, found.untracked) == (("src/table.py",), ("many/", "weights.bin"))
+    assert (text, omitted) == (b"", ("src/table.py (50,000,000 bytes)",))
+
+
 def test_thousands_of_names_are_counted_and_not_all_listed(checkout):
     for number in range(repository.LISTED + 5):
         (checkout / f"{number}.txt").touch()
