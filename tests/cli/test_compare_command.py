@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import termios
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,7 +71,7 @@ def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
     picture = text[text.index("     loss\n") : text.index("Next: ")].splitlines()
     assert any("A" in line and "|" in line for line in picture)
     assert any("B" in line and "|" in line for line in picture)
-    assert picture[-2].endswith("60k  tokens")
+    assert picture[-2].split() == ["tokens", "0", "30k", "60k"]
 
 
 def test_json_says_the_same_and_nothing_else(pair: tuple[str, str]) -> None:
@@ -120,3 +127,41 @@ def test_a_run_with_itself_is_the_same_in_everything(pair: tuple[str, str]) -> N
 
     assert set(record["pairs"][0]["verdicts"].values()) == {"comparable"}
     assert {change["difference"] for change in record["pairs"][0]["changes"]} == {0.0}
+
+
+def in_a_terminal(columns: int, *arguments: str) -> str:
+    """What a terminal of this width would show of a command."""
+    reader, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-m", "lab", *arguments]
+    with subprocess.Popen(command, stdout=terminal, env={**environment, "TERM": "xterm"}) as process:
+        os.close(terminal)
+        written = b""
+        while piece := _read(reader):
+            written += piece
+    os.close(reader)
+    assert process.returncode == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r\n", "\n")
+
+
+def _read(reader: int) -> bytes:
+    try:
+        return os.read(reader, 1 << 16)
+    except OSError:  # how Linux says that nobody holds the other end any more
+        return b""
+
+
+@pytest.mark.parametrize(("columns", "difference"), [(80, False), (120, True)])
+def test_a_terminal_of_any_width_breaks_no_word_and_no_line_of_the_plot(
+    columns: int, difference: bool, pair: tuple[str, str]
+) -> None:
+    text = in_a_terminal(columns, "compare", *pair)
+
+    lines = text.splitlines()
+    assert [line for line in lines if len(line) > columns] == []
+    assert "attention.name" in text
+    assert ("difference   " in text) is difference
+    assert any(line.split()[:1] == ["tokens"] and line.endswith("60k") for line in lines)
+    claims = " ".join(text.split())
+    assert "so smoothing does not help; more seeds do" in claims or "their difference is no result" in claims

@@ -128,6 +128,21 @@ def test_speed_is_claimed_only_when_it_stands_out(seconds: float, mark: Mark, wo
     assert (found["tokens per second"].mark, found["tokens per second"].words) == (mark, words)
 
 
+@pytest.mark.parametrize(
+    ("steps", "worth"),
+    [
+        (10, "Too few steps to say how precise, and one run each: no evidence of a difference."),
+        (100, "One run each: the interval is within-run precision, not evidence of a difference."),
+    ],
+)
+def test_a_speed_is_said_with_what_it_is_worth(steps: int, worth: str, runs: Path) -> None:
+    result = compared(write(runs, steps=steps), write(runs, id=OTHER, steps=steps, seconds=0.25))
+
+    speed = next(claim for claim in result.pairs[0].claims if "faster" in claim)
+    assert speed.startswith("B was 100.0 % faster: all targets over all time of the ")
+    assert worth in speed
+
+
 @pytest.mark.parametrize(("seconds", "mark"), [(0.45, Mark.NO_CLAIM), (0.25, Mark.BETTER)])
 def test_another_gpu_of_the_same_model_claims_nothing_below_their_spread(
     seconds: float, mark: Mark, runs: Path
@@ -148,6 +163,7 @@ def test_memory_that_nobody_measured_has_no_row(runs: Path) -> None:
     result = compared(write(runs, device=CPU, peak=None), write(runs, id=OTHER, device=CPU, peak=None))
 
     assert "peak allocated" not in changes(result)
+    assert "Memory was not measured: only a GPU has an allocator that counts." in result.pairs[0].claims
 
 
 def test_a_b_and_b_a_agree(runs: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lab.cli import output
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
     from lab.compare.answer import Comparison, Pair
@@ -18,6 +19,8 @@ STYLES = {"ok": "green", "+": "green", "-": "red", "x": "red", "!": "red bold", 
 VERDICT_STYLES = {"comparable": "green", "within limits": "yellow", "not comparable": "red"}
 DIFF_LINES = 60
 FILES = 6
+NARROW = 100
+"""In fewer columns the difference is shown as a share alone: both values stand beside it."""
 
 
 def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
@@ -51,7 +54,8 @@ def _text(comparison: Comparison, only_changed: bool) -> None:
     picture = plot.loss_over_tokens(comparison.runs)
     if picture:
         output.show("", output.plain(picture))
-    output.show("", output.plain(f"Next: {comparison.next_command}", "bold"))
+    output.show("")
+    output.console().print(output.plain(f"Next: {comparison.next_command}", "bold"), soft_wrap=True)
 
 
 def _pair(pair: Pair, place: int, only_changed: bool) -> None:
@@ -65,19 +69,27 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> None:
         output.show(output.plain(f"{a} and {b}  {one.question:<7}", "bold") + verdict)
     output.show("")
     _differences(pair, a, b)
-    checks = output.table("", "check", a, b, "", whole=("", "check"))
+    checks = output.table("", "check", a, b, "note", whole=("", "check"))
     for row in rows.check_rows(pair, only_changed=only_changed):
         checks.add_row(*_cells(row.sign, row.name, row.a, row.b, row.note))
     if checks.row_count:
         output.show(checks, "")
-    figures = output.table("", "figure", a, b, "difference", "%", "what it is worth", right=(a, b, "difference", "%"))
-    for figure in rows.figure_rows(pair, place, only_changed=only_changed):
-        shown = (figure.name, figure.a, figure.b, figure.difference, figure.percent, figure.words)
-        figures.add_row(*_cells(figure.mark, *shown))
-    output.show(figures, "")
-    for claim in pair.claims:
-        output.console().print(output.plain(claim), soft_wrap=True)
+    output.show(_figures(pair, place, only_changed), "")
+    output.show(*(output.plain(claim) for claim in pair.claims))
     _code(pair)
+
+
+def _figures(pair: Pair, place: int, only_changed: bool) -> Table:
+    from lab.compare import formats, rows
+
+    a, b = formats.letter(0), formats.letter(place)
+    narrow = (output.terminal_width() or NARROW) < NARROW
+    moved = ("%",) if narrow else ("difference", "%")
+    table = output.table("", "figure", a, b, *moved, "what it is worth", right=(a, b, *moved), whole=("", a, b, *moved))
+    for one in rows.figure_rows(pair, place, only_changed=only_changed):
+        change = (one.percent,) if narrow else (one.difference, one.percent)
+        table.add_row(*_cells(one.mark, one.name, one.a, one.b, *change, one.words))
+    return table
 
 
 def _differences(pair: Pair, a: str, b: str) -> None:

@@ -29,6 +29,11 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
 
+def terminal_width() -> int | None:
+    """How many columns standard output's terminal has; None where it is none."""
+    return console().width if sys.stdout.isatty() else None
+
+
 def show(*renderables: RenderableType) -> None:
     """Print tables, texts or plain strings to standard output; without trailing blanks when piped."""
     out = console()

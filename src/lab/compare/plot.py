@@ -56,7 +56,7 @@ def _framed(canvas: Canvas, width: int, height: int) -> Iterator[str]:
         yield f"{label:>{MARGIN}} |{line}".rstrip(_BLANK)
     ends = [_short(canvas.xmax * share) for share in (0, 0.5, 1)]
     yield f"{'':>{MARGIN}} +{'-' * width}"
-    yield f"{'':>{MARGIN}}  {ends[0]}{ends[1]:>{width // 2}}{ends[2]:>{width - width // 2 - 1}}  tokens"
+    yield f"{'tokens':>{MARGIN}}  {ends[0]}{ends[1]:>{width // 2}}{ends[2]:>{width - width // 2 - 1}}"
 
 
 def _curve(run: RunFacts) -> Curve:

@@ -22,6 +22,7 @@ ONE_SEED = (
     "Neighbouring points of a curve are one sample, so smoothing does not help; more seeds do."
 )
 ONE_RUN = f"One run each: the interval is {LABEL}. Runs repeated in turns on one machine would be."
+NO_INTERVAL = "Too few steps to say how precise, and one run each: no evidence of a difference."
 COUNTER = "The allocator's counters repeat for the same code on the same GPU model, so one run each is enough."
 
 
@@ -91,14 +92,17 @@ def _speed(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Ite
     elif change is not None and change.ratio:
         word = "faster" if change.ratio > 0 else "slower"
         size = formats.percent(abs(change.ratio)).lstrip("+")
-        yield f"{letter} is {size} {word}: {change.measure.how}. {_limits(judgement)}{ONE_RUN}"
+        worth = ONE_RUN if all(change.measure.intervals) else NO_INTERVAL
+        yield f"{letter} was {size} {word}: {change.measure.how}. {_limits(judgement)}{worth}"
 
 
 def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
     change = by_name.get("peak allocated")
     if judgement.verdict is Verdict.NOT_COMPARABLE:
         yield refusal(judgement)
-    elif change is not None and change.ratio:
+    elif change is None:
+        yield "Memory was not measured: only a GPU has an allocator that counts."
+    elif change.ratio:
         word = "less" if change.ratio < 0 else "more"
         size = formats.percent(abs(change.ratio)).lstrip("+")
         yield f"{letter}'s peak takes {size} {word} memory. {_limits(judgement) or COUNTER}".strip()
