@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from report_browser import Chromium, Opened, chromium
-from sample_runs import write
+from sample_runs import edit, write
 
 from lab.compare import facts
 from lab.compare.comparison import compare
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 OTHER = "sample-20261201-0916-bbbb"
+HOSTILE = '</script><script>document.title="X"</script><img src=x onerror="document.title=1">'
+HOSTILE = '</script><script>document.title="X"</script>'
 TICKS = "svg.marks .role-axis-label text"
 
 
@@ -34,13 +36,22 @@ def changed_from(ticks: list[str], chart: Any) -> list[str]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = tmp_path_factory.mktemp("project") / ".runs"
     whole = write(runs, steps=60, observed=frozenset({21, 22}), overrides=("attention=flex",), dollars=0.4)
-    other = write(runs, id=OTHER, steps=60, nan_steps=frozenset({30, 31}), description="<b>x</b>")
+    other = write(runs, id=OTHER, steps=60, nan_steps=frozenset({30, 31}), description=HOSTILE)
     short = write(runs, id="short-20261201-0917-cccc", steps=1, warmup=0, every=9)
     edited = [line for line in records.read_lines(short.metrics) if line["kind"] == "step"]
     short.metrics.write_text("".join(json.dumps(line) + "\n" for line in edited), encoding="utf-8")
+    hostile = write(runs, id="hostile-20261201-0918-dddd", description=HOSTILE)
+    edit(hostile.config, experiment__name=HOSTILE)
+    edit(hostile.environment, device__name=HOSTILE)
+    hostile.metrics.write_text(hostile.metrics.read_text().replace('"flops"', json.dumps(HOSTILE)), encoding="utf-8")
     comparison = runs / "comparison.html"
     comparison.write_text(page.comparison_page(compare([facts.read(whole), facts.read(other)])), encoding="utf-8")
-    written = {"run": page.write(whole), "broken": page.write(other), "one step": page.write(short)}
+    written = {
+        "run": page.write(whole),
+        "broken": page.write(other),
+        "one step": page.write(short),
+        "hostile": page.write(hostile),
+    }
     return {**written, "comparison": comparison}
 
 
@@ -58,7 +69,7 @@ def run(browser: Chromium, pages: dict[str, Path]) -> Iterator[Opened]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("name", ["run", "broken", "one step", "comparison"])
+@pytest.mark.parametrize("name", ["run", "broken", "one step", "hostile", "comparison"])
 def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
     name: str, width: int, scheme: str, pages: dict[str, Path], browser: Chromium
 ) -> None:
@@ -74,6 +85,20 @@ def test_a_run_of_one_step_shows_its_one_value(pages: dict[str, Path], browser: 
 
         assert point.count() == 1
         assert point.is_visible()
+
+
+def test_text_that_is_a_script_is_shown_and_does_not_run(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["broken"]) as found:
+        assert OTHER in found.page.title()
+        assert HOSTILE in found.page.locator("body").inner_text()
+
+
+def test_text_that_closes_a_script_is_text_and_runs_nothing(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["hostile"]) as found:
+        assert found.complaints == []
+        assert found.page.title().startswith("hostile-20261201-0918-dddd")
+        assert HOSTILE in found.page.inner_text("body")
+        assert found.page.locator("img[src=x]").count() == 0
 
 
 def test_every_section_has_a_heading_that_can_be_seen(run: Opened) -> None:

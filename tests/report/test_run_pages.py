@@ -58,6 +58,11 @@ def headings(outline: Outline) -> list[str]:
     return [attributes["id"] for tag, attributes in outline.tags if tag == "section"]
 
 
+def texts(outline: Outline) -> list[str]:
+    """What the charts say to whoever cannot see them, in their order."""
+    return [str(attributes["aria-label"]) for _, attributes in outline.tags if "data-chart" in attributes]
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     return tmp_path / ".runs"
@@ -114,7 +119,7 @@ def test_torn_and_resumed_runs_say_so_before_any_figure(runs: Path) -> None:
 
     text = written(run).text
 
-    assert "1 torn lines of metrics.jsonl are left out." in text
+    assert "1 torn line of metrics.jsonl is left out." in text
     assert "Resumed: this is attempt 2" in text
     assert "Unreadable, shown as absent: environment.json." in text
     assert "it was rebuilt from the metrics" in text
@@ -126,7 +131,7 @@ def test_nan_is_said_marked_and_never_written_into_json(runs: Path) -> None:
     outline = written(run)
 
     html = run.report.read_text(encoding="utf-8")
-    assert "The loss is not a number in 1 steps, first in step 3." in outline.text
+    assert "The loss is not a number in 1 step, first in step 3." in outline.text
     assert "A dotted line with a cross marks a value that is not a number." in outline.text
     specs = re.search(r'<script type="application/json" id="charts">(.*?)</script>', html, re.DOTALL)
     assert specs is not None
@@ -141,11 +146,27 @@ def test_every_json_record_of_a_run_with_nan_is_strict(runs: Path) -> None:
         json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
-@pytest.mark.parametrize("changes", [{"steps": 1, "warmup": 0}, {"nan_steps": frozenset(range(1, 21))}])
-def test_runs_of_one_step_or_of_nothing_but_nan_have_a_page(changes: dict, runs: Path) -> None:
-    outline = written(write(runs, **changes))
+def test_a_run_of_one_step_shows_the_one_value_that_each_chart_has_and_claims_no_interval(runs: Path) -> None:
+    outline = written(write(runs, steps=1, warmup=0, every=9))
 
-    assert "loss" in headings(outline)
+    assert "training loss 9.1943 measured step 1" in outline.text
+    assert "all targets over all time of 1 normal step" in outline.text
+    assert "95 % interval of it unknown unknown too few steps" in outline.text
+    assert texts(outline)[0] == "Loss over tokens. training: 9.1943 at 1,000 tokens. evaluation: 10.0000 at 0 tokens."
+    assert "Throughput. one step: 1,983/s at step 1." in texts(outline)
+
+
+def test_a_run_of_nothing_but_nan_says_so_in_figures_and_charts_and_keeps_its_speed(runs: Path) -> None:
+    outline = written(write(runs, nan_steps=frozenset(range(1, 21))))
+
+    assert "The loss is not a number in 20 steps, first in step 1." in outline.text
+    assert "training loss NaN measured step 20; no number in 20 steps" in outline.text
+    assert "validation loss NaN measured after step 20" in outline.text
+    assert texts(outline)[0] == (
+        "Loss over tokens. training: no number. evaluation: 10.0000 at 0 tokens. "
+        "20 places are not a number and left open."
+    )
+    assert "tokens per second 2,001/s derived" in outline.text
 
 
 def test_a_hostile_name_is_shown_literally(runs: Path) -> None:
@@ -204,10 +225,12 @@ def test_every_figure_says_how_it_is_known(runs: Path) -> None:
 def test_a_hundred_thousand_steps_stay_a_small_page_that_loses_no_extreme(runs: Path) -> None:
     run = write(runs, steps=100_000, warmup=10, every=10_000)
 
-    path = page.write(run)
+    outline = written(run)
 
-    assert path.stat().st_size < 5 * 2**20
-    assert "Drawn as the lowest and highest of every 167 values." in Outline(path.read_text(encoding="utf-8")).text
+    assert run.report.stat().st_size < 5 * 2**20
+    assert "Drawn as the lowest and highest of every 167 values." in outline.text
+    assert "training loss 3.0007 measured step 100,000" in outline.text
+    assert "training: 9.1943 at 1,000 tokens to 3.0007 at 100,000,000 tokens; lowest 2.9800" in texts(outline)[0]
 
 
 def test_thinning_keeps_every_extreme_and_a_mark_of_what_is_no_number() -> None:
@@ -227,7 +250,7 @@ def test_a_chart_tells_its_gaps_and_its_range() -> None:
 
     assert (
         chart.text
-        == "Loss. a: 4 at 1 step to 2 at 3 step; lowest 2, highest 4, 2 values. 1 place is not a number and left open."
+        == "Loss. a: 4 at step 1 to 2 at step 3; lowest 2, highest 4, 2 values. 1 place is not a number and left open."
     )
 
 
@@ -287,8 +310,8 @@ def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothin
     found = {chart.name: chart for chart in figures.of_run(facts.read(write(runs, sampled=True)))}
 
     assert found["machine-busy"].text == (
-        "Busy. processor, in percent of one core: 104.5 at 1 step to 104.5 at 19 step; lowest 104.5, highest 104.5, "
-        "7 values. GPU: 97 at 1 step to 97 at 19 step; lowest 97, highest 97, 7 values."
+        "Busy. processor, in percent of one core: 104.5 at step 1 to 104.5 at step 19; lowest 104.5, highest 104.5, "
+        "7 values. GPU: 97 at step 1 to 97 at step 19; lowest 97, highest 97, 7 values."
     )
     assert [one.label for one in found["machine-memory"].series] == [
         "the worker's process",

@@ -82,10 +82,10 @@ class Chart:
             return f"{one.label}: no number."
         (first_x, first), (last_x, last) = finite[0], finite[-1]
         if len(finite) == 1:
-            return f"{one.label}: {self.y(first)} at {self.x(first_x)}."
+            return f"{one.label}: {self.y(first)} at {self._at(first_x)}."
         low, high = min(y for _, y in finite), max(y for _, y in finite)
         return (
-            f"{one.label}: {self.y(first)} at {self.x(first_x)} to {self.y(last)} at {self.x(last_x)}; "
+            f"{one.label}: {self.y(first)} at {self._at(first_x)} to {self.y(last)} at {self._at(last_x)}; "
             f"lowest {self.y(low)}, highest {self.y(high)}, {len(finite):,} values."
         )
 
@@ -101,8 +101,14 @@ class Chart:
         return rows
 
     def x(self, value: float) -> str:
-        """A place on the x axis as text."""
-        return f"{formats.quantity(value, self.x_format)}{'' if self.x_format else f' {self.x_title}'}"
+        """A place on the x axis as text; what it counts is the axis's title."""
+        return formats.quantity(value, self.x_format)
+
+    def _at(self, value: float) -> str:
+        """A place on the x axis within a sentence: `step 12`, `1,000 tokens`, `0.5 s`."""
+        if self.x_format == "seconds":
+            return self.x(value)
+        return f"{self.x(value)} {self.x_title}" if self.x_format else f"{self.x_title} {self.x(value)}"
 
     def y(self, value: float) -> str:
         """A value as text."""

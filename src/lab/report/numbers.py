@@ -27,6 +27,11 @@ class Number:
     how: str
 
 
+def counted(count: int, noun: str) -> str:
+    """How many of what, such as `1 step` or `20 steps`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def headline(run: RunFacts) -> list[Number]:
     """The figures that a reader looks for first."""
     return [_validation(run), _training(run), _rate(run), _utilisation(run), _peak(run), _elapsed(run), *_cost(run)]
@@ -91,12 +96,13 @@ def _training(run: RunFacts) -> Number:
     if not losses:
         return Number("training loss", "unknown", "unknown", "no step was recorded")
     broken = sum(not math.isfinite(loss) for loss in losses)
-    how = f"step {run.steps.numbers[-1]:,}{f'; {broken} steps are not a number' if broken else ''}"
+    gaps = f"; no number in {counted(broken, 'step')}" if broken else ""
+    how = f"step {run.steps.numbers[-1]:,}{gaps}"
     return _quantity("training loss", losses[-1], "nats/token", "measured", how)
 
 
 def _rate(run: RunFacts) -> Number:
-    how = f"all targets over all time of {len(run.steps.normal):,} normal steps"
+    how = f"all targets over all time of {counted(len(run.steps.normal), 'normal step')}"
     return _quantity("tokens per second", measures.tokens_per_second(run), "tokens/s", "derived", how)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lab.compare import formats
 from lab.report import numbers
 from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
+from lab.report.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,14 +110,14 @@ def _tail(content: bytes) -> str:
 
 def _flaws(run: RunFacts) -> Iterator[str]:
     if run.torn:
-        yield f"{run.torn} torn lines of metrics.jsonl are left out."
+        yield f"{counted(run.torn, 'torn line')} of metrics.jsonl {'is' if run.torn == 1 else 'are'} left out."
     if run.steps.missing:
-        yield f"{run.steps.missing} steps have no line in metrics.jsonl."
+        yield f"{counted(run.steps.missing, 'step')} without a line in metrics.jsonl."
     if run.unreadable:
         yield f"Unreadable, shown as absent: {', '.join(run.unreadable)}."
     broken = [n for n, loss in zip(run.steps.numbers, run.steps.column("loss"), strict=True) if not math.isfinite(loss)]
     if broken:
-        yield f"The loss is not a number in {len(broken):,} steps, first in step {broken[0]:,}."
+        yield f"The loss is not a number in {counted(len(broken), 'step')}, first in step {broken[0]:,}."
     if run.summary.get("rebuilt"):
         yield "The worker left no summary: it was rebuilt from the metrics."
     if run.attempt > 1:
