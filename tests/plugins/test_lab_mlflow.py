@@ -178,6 +178,39 @@ def test_a_run_rewound_to_a_checkpoint_gets_a_new_mirror(runs: Path) -> None:
     assert len(history(run, "train/loss")) == 20
 
 
+def test_steps_that_a_resumed_run_took_again_replace_those_of_its_first_attempt(runs: Path) -> None:
+    run = write(runs, steps=80, every=100)
+    whole = run.metrics.read_text().splitlines(keepends=True)
+    first = [line for line in whole if json.loads(line)["step"] <= 70]
+    again = [f"{json.dumps(json.loads(line) | {'loss': 0.5})}\n" for line in whole if json.loads(line)["step"] > 50]
+    run.metrics.write_text("".join(first))
+    MlflowTracker().sync(run)
+    kept = [line for line in whole if json.loads(line)["step"] <= 50]
+    run.metrics.write_text("".join([*kept, *again]))
+
+    MlflowTracker().sync(run)
+
+    losses = dict(history(run, "train/loss"))
+    assert list(losses) == list(range(1, 81))
+    assert [step for step, loss in losses.items() if loss == 0.5] == list(range(51, 81))
+
+
+def test_a_thousand_steps_between_two_looks_are_some_calls_and_not_a_call_each(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow import MlflowClient
+
+    calls = []
+    log = MlflowClient.log_batch
+    monkeypatch.setattr(MlflowClient, "log_batch", lambda *a, **k: (calls.append(1), log(*a, **k))[1])
+    run = write(runs, steps=1000, every=100)
+
+    MlflowTracker().sync(run)
+
+    assert len(history(run, "train/loss")) == 1000
+    assert len(calls) < 50
+
+
 def test_the_mirror_is_rebuilt_when_the_store_is_gone(runs: Path, empty_store: Path) -> None:
     run = write(runs, steps=10)
     MlflowTracker().sync(run)

@@ -133,6 +133,29 @@ def test_without_a_captured_step_no_trace_is_linked(tmp_path: Path) -> None:
     assert summary(tmp_path)["captured"] == []
 
 
+def test_the_size_of_a_trace_is_told_and_one_that_viewers_refuse_is_pointed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("small", "large"):
+        (tmp_path / name).mkdir()
+    small = Walk(tmp_path / "small", Profiler(ProfilerOptions(steps=(1,))), steps=1).take(1).finish()
+    monkeypatch.setattr(observer, "LARGE", 1000)
+
+    large = Walk(tmp_path / "large", Profiler(ProfilerOptions(steps=(1,))), steps=1).take(1).finish()
+
+    assert "profiler" not in small.notes
+    assert "which a viewer in a browser may refuse" in large.notes["profiler"]
+    assert "which a viewer in a browser may refuse" in large.artifacts[0][2]
+    assert [summary(tmp_path / name)["trace"]["large"] for name in ("small", "large")] == [False, True]
+
+
+def test_a_long_run_leaves_one_trace_of_its_chosen_steps(tmp_path: Path) -> None:
+    Walk(tmp_path, Profiler(ProfilerOptions(steps=(3,))), steps=200).take(200).finish()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [SUMMARY, TRACE]
+    assert [name for name in names(tmp_path) if name.startswith("step ")] == ["step 3"]
+
+
 def test_a_step_that_breaks_off_is_kept_and_named_as_unfinished(tmp_path: Path) -> None:
     walk = Walk(tmp_path, Profiler(ProfilerOptions(steps=(1, 2))), steps=9).take(1)
 

@@ -45,6 +45,20 @@ def test_what_the_lines_do_not_tell_is_unknown_and_said_so(run):
     assert summary["fingerprints"]["weights_final"] is None
 
 
+def test_mfu_is_model_flops_over_time_and_the_peak_with_its_source_beside_it(tmp_path):
+    run = RunDirectory.create(tmp_path, "smoke")
+    peak = {"flops": 989.4e12, "source": "NVIDIA H200 datasheet, dense", "reason": ""}
+    records.write_json(run.environment, {"peak": peak})
+    for step in (1, 2):
+        line = {"kind": "step", "step": step, "time": 2.0 * step, "seconds": 2.0, "targets": 10, "flops": 2 * 494.7e12}
+        records.append_line(run.metrics, line)
+
+    measured = rebuilt(run, "failed")["measured"]
+
+    assert measured["mfu"] == 0.5
+    assert (measured["peak_flops"], measured["peak_source"]) == (989.4e12, "NVIDIA H200 datasheet, dense")
+
+
 def test_the_time_between_two_attempts_does_not_count_as_elapsed(run):
     for start in (98.0, 1000.0):
         records.append_line(run.stages, {"stage": "prepare", "event": "started", "unix": start - 5})
