@@ -46,6 +46,46 @@ def test_the_least_come_first_and_the_unknown_last(lab, four):
     assert ids(lab("runs", "--sort", "-loss", "--json")) == ["aaaa", "cccc", "bbbb", "dddd"]
 
 
+def declare(run, *links):
+    config = records.read_json(run.config)
+    declarations = [
+        {"base": base, "child": child, "changes": [{"key": key, "before": before, "after": after}]}
+        for base, child, key, before, after in links
+    ]
+    records.write_json(run.config, {**config, "declarations": declarations})
+
+
+def test_what_a_run_was_told_to_change_can_be_listed_searched_and_is_shown(lab, four):
+    run = make("smoke-20261201-0919-eeee", 1.0)
+    own = ("plain", "smoke", "attention.name", "sdpa", "flex")
+    declare(run, own, ("smoke", "--set", "optimizer.learning_rate", 3e-4, 3e-3))
+    declare(make("smoke-20261201-0920-ffff"), own)
+
+    listed = lab("runs", "--columns", "run,change", "--json")
+    found = lab("runs", "--where", "change~learning_rate", "--json")
+    shown = lab("runs", "show", run.id).out
+
+    assert {one["run"][-4:]: one["change"] for one in json.loads(listed.out)} == {
+        "aaaa": None,
+        "bbbb": None,
+        "cccc": None,
+        "dddd": None,
+        "eeee": "optimizer.learning_rate=0.003",
+        "ffff": "attention.name=flex",
+    }
+    assert ids(found) == ["eeee"]
+    assert "optimizer.learning_rate 0.0003 -> 0.003" in shown
+
+
+@pytest.mark.parametrize("damaged", [7, [7], ["x"], [{"changes": 3}], [{"changes": [None]}], [{}]])
+def test_a_damaged_declaration_changes_nothing_that_is_said(lab, project, damaged):
+    run = make("smoke-20261201-0919-eeee", 1.0)
+    records.write_json(run.config, {**records.read_json(run.config), "declarations": damaged})
+
+    assert json.loads(lab("runs", "--columns", "change", "--json").out) == [{"change": None}]
+    assert lab("runs", "show", run.id).code == 0
+
+
 def test_of_a_sorted_list_the_first_are_shown_and_the_others_counted(lab, four):
     shown = lab("runs", "--sort", "loss", "-n", "1").out
 

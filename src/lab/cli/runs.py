@@ -44,7 +44,7 @@ def list_(
     nothing and is less or more than nothing; FIELD=none and FIELD=nan find it.
 
     Fields: run, status, experiment, group, backend, gpu, created, steps, loss, evaluation, tokens_per_second, mfu,
-    took, attempt, machine, reason, tag, note.
+    took, attempt, machine, reason, change, tag, note.
     """
     from lab.cli import runs_listing
     from lab.settings import read_settings

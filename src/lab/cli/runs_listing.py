@@ -26,7 +26,7 @@ MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped":
 COLOURS = {**run_closing.COLOURS, "running": "cyan", "created": "dim"}
 COLUMNS = ("run", "status", "steps", "loss", "evaluation", "tokens_per_second", "took", "tag")
 _HEADINGS = {"tokens_per_second": "TOKENS/S", "tag": "TAGS"}
-_FOLDED = ("tag", "note", "reason")
+_FOLDED = ("change", "tag", "note", "reason")
 _UNITS = {"loss": "nats/token", "evaluation": "nats/token", "mfu": "share"}
 
 

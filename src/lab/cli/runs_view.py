@@ -12,7 +12,7 @@ from lab.cli.runs_listing import COLOURS
 from lab.compare.formats import duration, quantity, size
 from lab.errors import LabError
 from lab.runs import records, shapes, tags
-from lab.runs.row import read_row
+from lab.runs.row import last_change, read_row
 from lab.runs.status import status
 from lab.runs.summary import read_or_rebuild
 
@@ -89,6 +89,9 @@ def _fitting(record: Record) -> tuple[Record, list[str]]:
 
 
 def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
+    base, changes = last_change(record["config"])
+    for key, before, after in changes:
+        yield "change", f"{key} {before} -> {after}", f"from {base}"
     repository = record["provenance"].get("repository") or {}
     commit = repository.get("commit")
     changed = len(repository.get("tracked_changes") or ())

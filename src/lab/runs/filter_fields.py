@@ -71,6 +71,7 @@ FIELDS = {
         Field("attempt", "attempt", "number"),
         Field("machine", "resource", "text"),
         Field("reason", "reason", "text"),
+        Field("change", "change", "text"),
         Field("tag", "tags", "words"),
         Field("note", "note", "text"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ class Row:
     handle: str | None = None
     gpu: str | None = None
     fingerprint: str | None = None
+    change: str = ""
+    """What the run declares to change last: on its command line, else in its experiment."""
     tags: tuple[str, ...] = ()
     note: str = ""
 
@@ -79,6 +82,7 @@ def read_row(run: RunDirectory) -> Row:
         handle=_text(receipt.get("handle")),
         gpu=_gpu(_lenient(run.environment), resource),
         fingerprint=_text(config.get("fingerprint")),
+        change=_change(config),
         tags=labels.tags,
         note=labels.note,
     )
@@ -90,6 +94,27 @@ def _gpu(environment: Record, resource: Record) -> str | None:
     if device:
         return None if device.get("type") == "cpu" else _text(device.get("name"))
     return _text(resource.get("gpu"))
+
+
+def _change(config: Record) -> str:
+    """The last declared change as it would be typed: `optimizer.learning_rate=0.003`."""
+    return ", ".join(f"{key}={after}" for key, _, after in last_change(config)[1])
+
+
+def last_change(config: Record) -> tuple[str, list[tuple[str, str, str]]]:
+    """From what the run's last declared change starts, and each key of it with both values, as texts."""
+    links = config.get("declarations")
+    link = links[-1] if isinstance(links, list) and links else {}
+    if not isinstance(link, dict):
+        return "", []
+    changes = link.get("changes")
+    found = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    sides = [(str(one.get("key")), _written(one.get("before")), _written(one.get("after"))) for one in found]
+    return str(link.get("base") or ""), sides
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else "none" if value is None else json.dumps(value)
 
 
 def _latest(run: RunDirectory) -> Record:
