@@ -166,6 +166,18 @@ def test_memory_that_nobody_measured_has_no_row(runs: Path) -> None:
     assert "Memory was not measured: only a GPU has an allocator that counts." in result.pairs[0].claims
 
 
+def test_what_a_run_had_of_its_machine_is_shown_beside_its_speed_and_never_judged(runs: Path) -> None:
+    a, b = write(runs, sampled=True), write(runs, id=OTHER, sampled=True)
+    b.metrics.write_text(b.metrics.read_text().replace('"processor_percent":104.5', '"processor_percent":52.25'))
+
+    found = changes(compared(a, b))
+
+    assert found["processor used"].measure.values == pytest.approx((1.045, 0.5225))
+    assert (found["processor used"].mark, found["processor used"].words) == (Mark.NO_CLAIM, "lower")
+    assert found["GPU busy"].measure.values == pytest.approx((0.97, 0.97))
+    assert found["GPU power"].measure.values == pytest.approx((650.5, 650.5))
+
+
 def test_a_b_and_b_a_agree(runs: Path) -> None:
     a, b = write(runs, steps=100), write(runs, id=OTHER, steps=100, seconds=0.3, peak=36_000_000_000, loss_floor=2.5)
 

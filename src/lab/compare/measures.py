@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal
 
 from lab.compare import alignment, costs
@@ -43,7 +43,7 @@ class Measure:
 
 def measures(runs: Sequence[RunFacts]) -> tuple[Measure, ...]:
     """Every figure that at least one of the runs has."""
-    found = [*_loss(runs), *_speed(runs), *_memory(runs), *_cost(runs)]
+    found = [*_loss(runs), *_speed(runs), *_machine(runs), *_memory(runs), *_cost(runs)]
     return tuple(measure for measure in found if any(value is not None for value in measure.values))
 
 
@@ -110,6 +110,19 @@ def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
     each = tuple(took / all_ * 1e6 if took and all_ else None for took, all_ in zip(elapsed, totals, strict=True))
     yield Measure("elapsed per million tokens", None, "seconds", None, "derived", "all elapsed over all targets", each)
+
+
+def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
+    """What explains a speed and is none: a machine that others used too shows a processor that the run had less of."""
+    sampled = (
+        ("processor used", "processor_percent", "share", 0.01, "of one core"),
+        ("GPU busy", "gpu_percent", "share", 0.01, "of its time"),
+        ("GPU power", "gpu_watts", "watts", 1.0, "of the whole board"),
+    )
+    for name, column, unit, factor, of in sampled:
+        kept = [[value for value in run.steps.column(column) if math.isfinite(value)] for run in runs]
+        means = tuple(factor * fmean(values) if values else None for values in kept)
+        yield Measure(name, None, unit, None, "measured", f"{of}, mean of the samples between steps", means)
 
 
 def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:
