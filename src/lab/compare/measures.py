@@ -120,7 +120,7 @@ def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
         ("GPU power", "gpu_watts", "watts", 1.0, "of the whole board"),
     )
     for name, column, unit, factor, of in sampled:
-        kept = [[value for value in run.steps.column(column) if math.isfinite(value)] for run in runs]
+        kept = (run.steps.samples(column) for run in runs)
         means = tuple(factor * fmean(values) if values else None for values in kept)
         yield Measure(name, None, unit, None, "measured", f"{of}, mean of the samples between steps", means)
 

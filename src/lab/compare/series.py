@@ -39,8 +39,15 @@ class Steps:
         """One value of every step as a number."""
         if name not in self._columns:
             values = (line.get(name) for line in self.lines)
-            self._columns[name] = [value if type(value) is float else _number(value) for value in values]
+            self._columns[name] = [
+                value if type(value) is float else math.nan if value is None else _number(value) for value in values
+            ]
         return self._columns[name]
+
+    def samples(self, name: str) -> Numbers:
+        """The values of those steps alone that have one: what is sampled by time is in few lines."""
+        values = (_number(line[name]) for line in self.lines if name in line)
+        return [value for value in values if math.isfinite(value)]
 
     @cached_property
     def numbers(self) -> list[int]:
