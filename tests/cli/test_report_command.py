@@ -56,6 +56,8 @@ def test_the_index_lists_runs_newest_first_and_links_to_reports(run: RunDirector
     assert page.index(OTHER) < page.index(run.id)
     assert f'href="{run.id}/report.html"' in page
     assert f'href="{OTHER}' not in page
+    assert "2 runs, newest first" in page
+    assert "<em>measured</em>" not in page
 
 
 def test_an_index_without_any_run_says_so(project: Path) -> None:

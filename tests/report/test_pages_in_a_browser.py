@@ -79,6 +79,14 @@ def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
         assert found.width_of_content() == width
 
 
+def test_on_a_phone_what_was_recorded_is_read_without_moving_its_table(
+    pages: dict[str, Path], browser: Chromium
+) -> None:
+    moved = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 80))"
+    with browser.open(pages["run"], 360) as found:
+        assert found.page.eval_on_selector_all(".scroll:has(td.key, td.hash)", moved) == []
+
+
 def test_a_run_of_one_step_shows_its_one_value(pages: dict[str, Path], browser: Chromium) -> None:
     with browser.open(pages["one step"]) as found:
         point = found.page.locator("[data-chart=loss] .mark-symbol.role-mark path")

@@ -63,6 +63,11 @@ def texts(outline: Outline) -> list[str]:
     return [str(attributes["aria-label"]) for _, attributes in outline.tags if "data-chart" in attributes]
 
 
+def summaries(run: RunDirectory) -> list[str]:
+    """What the page folds, by name."""
+    return re.findall(r"<summary>([^<]*)</summary>", run.report.read_text(encoding="utf-8"))
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     return tmp_path / ".runs"
@@ -310,12 +315,12 @@ def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothin
     found = {chart.name: chart for chart in figures.of_run(facts.read(write(runs, sampled=True)))}
 
     assert found["machine-busy"].text == (
-        "Busy. processor, in percent of one core: 104.5 at step 1 to 104.5 at step 19; lowest 104.5, highest 104.5, "
+        "Busy. processor: 104.5 at step 1 to 104.5 at step 19; lowest 104.5, highest 104.5, "
         "7 values. GPU: 97 at step 1 to 97 at step 19; lowest 97, highest 97, 7 values."
     )
     assert [one.label for one in found["machine-memory"].series] == [
         "the worker's process",
-        "on the GPU, whoever holds it",
+        "on the GPU",
     ]
     assert list(found["machine-power"].series[0].y) == [650.5] * 7
 
@@ -336,6 +341,29 @@ def test_a_comparison_page_says_its_verdicts_before_its_figures(runs: Path) -> N
 
     assert headings(outline)[:5] == ["runs", "verdict", "differences", "checks", "figures"]
     assert "speed not comparable measurement scope" in outline.text
+
+
+def test_a_comparison_page_sends_its_reader_on_and_never_to_itself(runs: Path) -> None:
+    a, same = write(runs), write(runs, id="sample-20261201-0916-bbbb")
+    other = write(runs, id="sample-20261201-0917-cccc", evaluation_inputs="other")
+
+    done = Outline(page.comparison_page(compare([facts.read(a), facts.read(same)])))
+    open_ = Outline(page.comparison_page(compare([facts.read(a), facts.read(other)])))
+
+    assert "next" not in headings(done)
+    assert "To go on lab run sample" in open_.text
+
+
+def test_a_value_as_long_as_a_list_of_all_parameters_is_folded_below_the_others(runs: Path) -> None:
+    run = write(runs)
+    edit(run.environment, notes__optimizer_groups=[f"blocks.{place}.weight" for place in range(100)])
+
+    outline = written(run)
+
+    environment = outline.text.split("Environment")[-1].split("Provenance")[0]
+    assert environment.index("precision") < environment.index("notes.optimizer_groups blocks.0.weight")
+    assert "blocks.99.weight" in environment
+    assert "notes.optimizer_groups" in summaries(run)
 
 
 def test_a_comparison_page_shows_what_tokens_cost_in_each_run(runs: Path) -> None:

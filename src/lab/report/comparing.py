@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TONES = {"comparable": "good", "within limits": "open", "not comparable": "bad"}
 DIFF_LINES = 400
+OWN_COMMAND = "lab report "
+"""What writes this page: nothing to do next for whoever reads it."""
 
 
 def sections(comparison: Comparison) -> list[Section]:
@@ -32,7 +34,9 @@ def sections(comparison: Comparison) -> list[Section]:
         curves.append(Text("Within-run precision, not evidence of a difference: " + "; ".join(intervals) + "."))
     found.append(Section("curves", "Curves, aligned by tokens", curves))
     found += [_code(pair, place) for place, pair in enumerate(comparison.pairs, start=1)]
-    return [*found, Section("next", "Next", [Listing("To go on", comparison.next_command, folded=False)])]
+    if not comparison.next_command.startswith(OWN_COMMAND):
+        found.append(Section("next", "Next", [Listing("To go on", comparison.next_command, folded=False)]))
+    return found
 
 
 def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:

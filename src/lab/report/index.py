@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare import formats
 from lab.report.blocks import Section, Table, Text
+from lab.report.numbers import counted
 from lab.report.page import Page
 from lab.runs import index, records
 from lab.runs.directory import RunDirectory
@@ -24,9 +25,9 @@ def write_index(settings: Settings) -> Path:
     found = list(reversed(index.rows(settings)))
     links = {row.id: f"{row.id}/{report.name}" for row in found if (report := RunDirectory(row.path).report).is_file()}
     table = Table("", COLUMNS, [_row(row) for row in found], COLUMNS[4:], links=links)
-    about = f"{len(found)} runs, newest first. A name leads to the run's report where one was written."
+    about = f"{counted(len(found), 'run')}, newest first. A name leads to the run's report where one was written."
     blocks = [table] if found else [Text("There is no run yet.")]
-    page = Page("Runs", settings.project.name, about, (), [Section("runs", "Runs", blocks)])
+    page = Page("Runs", settings.project.name, about, (), [Section("runs", "Runs", blocks)], marked=False)
     settings.runs_folder.mkdir(parents=True, exist_ok=True)
     path = settings.runs_folder / "index.html"
     records.write_bytes(path, page.html().encode("utf-8", "backslashreplace"))

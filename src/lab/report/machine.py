@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lab.report.blocks import Plot, Section
+from lab.report.blocks import Plot, Section, Text
 from lab.report.charts import Chart, Series
 
 if TYPE_CHECKING:
@@ -14,25 +14,28 @@ if TYPE_CHECKING:
     from lab.compare.facts import RunFacts
 
 GIBIBYTE = 2.0**30
-BUSY = (("processor_percent", "processor, in percent of one core"), ("gpu_percent", "GPU"))
-HELD = (("process_bytes", "the worker's process"), ("gpu_memory_bytes", "on the GPU, whoever holds it"))
+BUSY = (("processor_percent", "processor"), ("gpu_percent", "GPU"))
+HELD = (("process_bytes", "the worker's process"), ("gpu_memory_bytes", "on the GPU"))
 POWER = (("gpu_watts", "GPU"),)
+WHOSE = "The processor in percent of one core, so that two busy cores are 200; a GPU in percent of its time."
+HOLDERS = "By the worker's process in main memory; on a GPU by whoever holds it."
 BETWEEN = "Sampled between steps, once a second at most; a step without a sample is left out."
 
 
 def charts(run: RunFacts) -> Iterator[Chart]:
     """The charts of what was sampled; those of a run from before, or of no GPU, are empty."""
     busy = _sampled(run, BUSY)
-    yield Chart("machine-busy", "Busy", "step", "percent", busy, about=BETWEEN, from_zero=True)
+    yield Chart("machine-busy", "Busy", "step", "percent", busy, about=WHOSE, from_zero=True)
     held = _sampled(run, HELD, GIBIBYTE)
-    yield Chart("machine-memory", "Memory held", "step", "GiB", held, about=BETWEEN, y_format="GiB", from_zero=True)
+    yield Chart("machine-memory", "Memory held", "step", "GiB", held, about=HOLDERS, y_format="GiB", from_zero=True)
     power = _sampled(run, POWER)
-    yield Chart("machine-power", "Power", "step", "watts", power, about=BETWEEN, from_zero=True)
+    yield Chart("machine-power", "Power", "step", "watts", power, about="Of the GPU.", from_zero=True)
 
 
 def section(drawn: Mapping[str, Chart]) -> Section:
     """The section of those that have anything to show."""
-    return Section("machine", "Machine", [Plot(chart) for name, chart in drawn.items() if name.startswith("machine-")])
+    plots = [Plot(chart) for name, chart in drawn.items() if name.startswith("machine-")]
+    return Section("machine", "Machine", [Text(BETWEEN), *plots] if plots else [])
 
 
 def _sampled(run: RunFacts, columns: tuple[tuple[str, str], ...], unit: float = 1.0) -> tuple[Series, ...]:

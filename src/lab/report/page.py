@@ -42,6 +42,8 @@ class Page:
     about: str
     badges: Sequence[Badge]
     sections: Sequence[Section]
+    marked: bool = True
+    """Whether the figures say how they are known."""
     written: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
 
     @cached_property

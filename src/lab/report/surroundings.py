@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lab.compare import formats
 from lab.compare.facts import flattened
 from lab.report import numbers
-from lab.report.blocks import Numbers, Section, Table, Text, bars
+from lab.report.blocks import Listing, Numbers, Section, Table, Text, bars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 HASHED_BYTES = 256 * 2**20
 """A larger file is listed with its size only: hashing it would take longer than everything else."""
 SPLITS = ("train", "validation")
+LONG_VALUE = 300
+"""Characters from which on a recorded value is folded: a list of all parameters would bury its neighbours."""
 
 
 def data(run: RunFacts) -> Section:
@@ -82,7 +84,7 @@ def environment(run: RunFacts) -> Section:
         blocks.append(Table("Otherwise than declared", ("what", "declared", "actual"), rows))
     plain = {key: value for key, value in run.environment.items() if key not in ("schema", "packages", "differences")}
     if plain:
-        blocks.append(_pairs("", flattened(plain)))
+        blocks += _short_and_long(flattened(plain))
     packages = run.environment.get("packages") or {}
     if packages:
         blocks.append(_pairs("Packages really imported", packages, folded=len(packages) > 12))
@@ -167,6 +169,13 @@ def _pairs(title: str, pairs: dict[str, object], *, folded: bool = False) -> Blo
         return Text(f"{title}: nothing was recorded." if title else "Nothing was recorded.")
     rows = [(key, _whole(value)) for key, value in pairs.items()]
     return Table(title, ("key", "value"), rows, folded=folded)
+
+
+def _short_and_long(pairs: dict[str, object]) -> list[Block]:
+    """The pairs as a table, and below it, folded and an item a line, the values that would not fit into one."""
+    long = {key: text for key, value in pairs.items() if len(text := _whole(value)) >= LONG_VALUE}
+    short = {key: value for key, value in pairs.items() if key not in long}
+    return [_pairs("", short), *(Listing(key, text.replace(", ", "\n")) for key, text in long.items())]
 
 
 def _whole(value: object) -> str:
