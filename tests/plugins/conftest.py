@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch_here import parts_here
 
 NEEDS_THE_OPERATOR = "test_torch_linear.py"
+collect_ignore_glob = ["*/tests/*"]
+"""The packages of strangers that lie here: their own tests run where those packages are installed."""
 
 
 def pytest_collection_modifyitems(config, items):
