@@ -9,7 +9,6 @@ import torch
 from documents import MEDIAN, SIGMA
 
 from lab.experiment import PartChoice
-from lab.plugins import Plugins
 from lab.training.precision import BF16_AUTOCAST, allow_tf32, computing
 from lab.training.preflight import Subject, run
 
@@ -35,13 +34,8 @@ SLOW = ("sdpa", "flash-varlen reference")
 
 def checked(kind: str, choice: dict[str, object], where: torch.device) -> tuple[object | None, dict[str, object]]:
     """The built part, if it can be, and what its preflight found."""
-    try:
-        part = Plugins().build(kind, PartChoice(**choice))
-    except Exception as error:
-        return None, {"available": False, "reason": f"{type(error).__name__}: {error}"}
-    ask = getattr(part, "preflight", None)
-    reason = ask(where) if ask else None
-    if reason:
+    part, reason = section.built(kind, PartChoice(**choice), where)
+    if part is None:
         return None, {"available": False, "reason": reason}
     subject = Subject(part if kind == "attention" else None, part if kind == "loss" else None, where, BF16_AUTOCAST)
     findings = [{"name": each.name, "passed": each.passed, "text": str(each)} for each in run(subject)]

@@ -12,6 +12,7 @@ import torch
 from documents import cache
 from torch._dynamo.utils import counters
 
+from lab.data.cache import read_manifest
 from lab.experiment import Experiment, load
 from lab.runs import records
 from lab.runs.directory import RunDirectory
@@ -54,13 +55,23 @@ def experiment(name: str, shape: sizes.Sizes, cpu: bool) -> Experiment:
 def run_directory(folder: Path, wanted: Experiment, tokens: Path) -> RunDirectory:
     run = RunDirectory.create(folder / "runs", wanted.name)
     records.write_json(run.config, {"schema": 1, "run_id": run.id, "experiment": wanted.model_dump(mode="json")})
-    records.write_json(run.data_manifest, {"schema": 1, "folder": str(tokens), "splits": {}})
+    manifest = {"schema": 1, "folder": str(tokens), "identity": read_manifest(tokens)["identity"], "splits": {}}
+    records.write_json(run.data_manifest, manifest)
     return run
 
 
-def trained(name: str, shape: sizes.Sizes, tokens: Path, folder: Path, where: torch.device) -> dict[str, object]:
+def unavailable(wanted: Experiment, where: torch.device) -> str:
+    """Why this machine cannot train a link at all: a kernel or a package that it lacks; empty when it can."""
+    parts = (("attention", wanted.attention), ("loss", wanted.loss))
+    reasons = [section.built(kind, choice, where)[1] for kind, choice in parts if choice]
+    return next(filter(None, reasons), "")
+
+
+def trained(
+    wanted: Experiment, shape: sizes.Sizes, tokens: Path, folder: Path, where: torch.device
+) -> dict[str, object]:
     counters.clear()
-    run = run_directory(folder, experiment(name, shape, where.type == "cpu"), tokens)
+    run = run_directory(folder, wanted, tokens)
     attempt = Attempt(run, Stop())
     loop_steps, graphs = attempt.loop.steps, []
 
@@ -116,9 +127,14 @@ if __name__ == "__main__":
     tokens = cache(shape, given.folder / "store")
     found = {}
     for link in given.names:
-        try:
-            found[link] = trained(link, shape, tokens, given.folder, here)
-        except Exception as error:
-            found[link] = {"available": False, "reason": f"{type(error).__name__}: {error}"[:1000]}
+        wanted = experiment(link, shape, given.cpu)
+        if reason := unavailable(wanted, here):
+            found[link] = {"available": False, "reason": reason}
+        else:
+            try:
+                found[link] = trained(wanted, shape, tokens, given.folder, here)
+            except Exception as error:  # the other links still tell something
+                reason = f"{type(error).__name__}: {error}"[:1000]
+                found[link] = {"available": False, "failed": True, "reason": reason}
         section.save(given.out, found)
         gc.collect()

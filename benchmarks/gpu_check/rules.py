@@ -49,7 +49,8 @@ def _links(report: dict) -> list[Verdict]:
     verdicts = []
     for name, record in links.items():
         if not record["available"]:
-            verdicts.append(Verdict(f"{name}: trains", "not available", record["reason"].splitlines()[0]))
+            state = "FAILED" if record.get("failed") else "not available"
+            verdicts.append(Verdict(f"{name}: trains", state, record["reason"].splitlines()[0]))
             continue
         count = record["parameters"]
         if not report["dry_run"]:

@@ -111,7 +111,8 @@ def show(report: dict) -> None:
     print(f"  {'link':<20} {'tokens/s':>10} {'MFU':>7} {'peak GiB':>9} {'graphs':>7} {'waits':>6} {'last loss':>10}")
     for name, record in report["links"].items():
         if not record["available"]:
-            print(f"  {name:<20} not available: {record['reason'].splitlines()[0][:90]}")
+            state = "FAILED" if record.get("failed") else "not available"
+            print(f"  {name:<20} {state}: {record['reason'].splitlines()[0][:90]}")
             continue
         mfu = "-" if record["mfu"] is None else f"{record['mfu']:.1%}"
         peak = "-" if record["peak_allocated_bytes"] is None else f"{record['peak_allocated_bytes'] / 2**30:.1f}"

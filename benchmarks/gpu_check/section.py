@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from lab.plugins import Plugins
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from lab.experiment import PartChoice
 
 
 def arguments() -> argparse.Namespace:
@@ -27,6 +31,17 @@ def arguments() -> argparse.Namespace:
 
 def device(cpu: bool) -> torch.device:
     return torch.device("cpu") if cpu else torch.device("cuda", torch.cuda.current_device())
+
+
+def built(kind: str, choice: PartChoice, where: torch.device) -> tuple[object | None, str]:
+    """The part, or None and why this machine cannot use it."""
+    try:
+        part = Plugins().build(kind, choice)
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
+    ask = getattr(part, "preflight", None)
+    reason = (ask(where) if ask else None) or ""
+    return (None, reason) if reason else (part, "")
 
 
 def save(path: Path, record: object) -> None:

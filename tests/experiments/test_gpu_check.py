@@ -111,12 +111,17 @@ def test_a_good_report_passes_every_rule():
         ("fast", link(parameters=126_716_161), "fast: 126,716,160 parameters"),
         ("fast", link(mfu=0.54), "fast: 55% MFU"),
         ("corrected", link(tokens_per_second=222_427.0), "corrected: above 222,427 tokens/s"),
+        ("fast-padded", {"available": False, "failed": True, "reason": "LabError: torn"}, "fast-padded: trains"),
     ],
 )
 def test_a_figure_out_of_bounds_fails_its_rule_alone(name, record, rule):
     (broken,) = failed(**{f"links__{name}": record})
 
     assert broken.startswith(rule)
+
+
+def test_a_link_whose_kernel_this_machine_lacks_fails_nothing():
+    assert failed(**{"links__fast-padded": {"available": False, "reason": "no Triton here"}}) == []
 
 
 def test_a_failed_kernel_check_is_named():
