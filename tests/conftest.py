@@ -20,8 +20,9 @@ REPOSITORY = Path(__file__).parent.parent
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of its own: experiments/ copied, working directory inside, no variable of this machine's lab."""
+    known = dict(os.environ)
     folder = tmp_path / "project"
     shutil.copytree(REPOSITORY / "experiments", folder / "experiments")
     (folder / ".lab").mkdir()
@@ -29,7 +30,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith(FOREIGN):
             monkeypatch.delenv(name)
     monkeypatch.chdir(folder)
-    return folder
+    yield folder
+    os.environ.clear()  # a command puts what only `.env` has into its own process
+    os.environ.update(known)
 
 
 @dataclass(frozen=True)

@@ -173,14 +173,14 @@ def test_planted_secrets_are_found_nowhere(lab, project, monkeypatch):
     assert records.read_json(run.provenance)["repository"]["remote"] == "https://github.com/o/r.git"
 
 
-def test_a_runs_folder_that_cannot_be_made_is_exit_1_and_named(lab, project, monkeypatch):
+def test_a_runs_folder_below_a_file_is_a_usage_error_and_named(lab, project, monkeypatch):
     (project / "file").touch()
     monkeypatch.setenv("LAB_RUNS", "file/runs")
 
     done = lab("run", "quick")
 
-    assert done.code == 1
-    assert "file/runs" in done.err
+    assert done.code == 2
+    assert "LAB_RUNS: file is not a folder" in done.err
     assert "Traceback" not in done.err
 
 
