@@ -49,6 +49,7 @@ def texts_by_split(split, count, fraction=0.01):
 LONE_SURROGATE = "ab\ud83dcd"
 FIXED = "edc18d65d12fe9eb2718272caac5cef54ef7a07741291b458205a14d49c1d12f"
 VALIDATION = texts_by_split("validation", 1)[0]
+NO_TEXT = Document("", {}, "a.jsonl line 1: no 'text'")
 
 
 def test_each_document_ends_with_one_end_of_text(tmp_path):
@@ -173,14 +174,22 @@ def test_a_budget_that_is_never_met_is_a_warning_that_says_why(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "changes", "what", "do"),
     [
-        ([], {}, "yields no document", ""),
-        ([VALIDATION, "", ""], {}, "train split: 3 read, 1 kept, 2 empty", "Lower data.validation_fraction"),
-        ([Document("", {}, "a.jsonl line 1: no 'text'")], {}, "First rejection: a.jsonl line 1: no 'text'", ""),
-        (texts_by_split("train", 3), {}, "validation split: 3 read", "Raise data.validation_fraction"),
+        ([], {}, "list: yields no document", "holds no record"),
+        (["", ""], {}, "list: no document can be used: 2 read, 2 empty", "every text of it is empty"),
+        ([VALIDATION, "", ""], {}, "train split: 3 read, 1 kept, 2 empty", "its own: give the source more documents"),
+        ([VALIDATION, NO_TEXT], {}, "train split: 2 read, 1 kept, 1 rejected", "of its own: mend what was rejected"),
+        ([NO_TEXT, "untokenisable"], {}, "list: no document can be used: 2 read, 2 rejected.\n"
+         "  rejected: a.jsonl line 1: no 'text'\n  rejected: document ", "Mend these records, or say in data.source"),
+        ([NO_TEXT] * 9, {"max_documents": 9}, "9 read, 9 rejected", "Mend these records, or say in data.source"),
+        (texts_by_split("validation", 2), {}, "train split: 2 read", "lower data.validation_fraction"),
+        (texts_by_split("train", 3), {}, "validation split: 3 read", "raise data.validation_fraction"),
+        ([*texts_by_split("train", 3), NO_TEXT], {}, "3 kept, 1 rejected", "Mend what was rejected, or raise"),
         (texts_by_split("train", 3), {"max_documents": 2}, "validation split", "Raise data.max_documents"),
     ],
-    ids=["no document", "only empty ones", "only rejected ones", "none for validation", "too few read"],
-)
+    ids=["no document", "only empty ones", "one text", "one text and a rejected one", "only rejected ones",
+         "only rejected ones so far", "none for train", "none for validation", "none for it but a rejected one",
+         "too few read"],
+)  # fmt: skip
 def test_a_split_without_a_document_is_an_error_that_leaves_nothing(tmp_path, texts, changes, what, do):
     with pytest.raises(LabError) as refused:
         prepare(data(**changes), ListSource(texts), tmp_path, tokenizer=ByteTokenizer())
@@ -188,6 +197,13 @@ def test_a_split_without_a_document_is_an_error_that_leaves_nothing(tmp_path, te
     assert what in refused.value.what
     assert do in refused.value.do
     assert list((tmp_path / "tokens").iterdir()) == []
+
+
+def test_of_many_rejected_documents_the_first_few_say_why(tmp_path):
+    with pytest.raises(LabError) as refused:
+        prepare(data(), ListSource([NO_TEXT] * 1003), tmp_path, tokenizer=ByteTokenizer())
+
+    assert refused.value.what.splitlines()[-2:] == ["  rejected: a.jsonl line 1: no 'text'", "  and 1,000 more"]
 
 
 def test_a_source_that_breaks_off_is_named_and_leaves_nothing(tmp_path):

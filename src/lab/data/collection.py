@@ -16,6 +16,7 @@ import numpy as np
 
 from lab.data.ahead import ahead, threads_here
 from lab.data.documents import Counters, Deduplication, SplitName, document_id, split_of, well_formed
+from lab.data.shortage import nothing_for
 from lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Collection:
         """What the manifest says about the collection. Raises `LabError` when a split holds no document."""
         for name, split in self._splits.items():
             if not split.documents:
-                raise self._nothing_for(name)
+                source = self._data.source.name
+                raise nothing_for(name, source, self._counters, self._rejections, exhausted=self._exhausted)
         splits = {
             name: {**split.record(), "budget": self._budgets[name], "met": name not in self._wanting()}
             for name, split in self._splits.items()
@@ -147,20 +149,6 @@ class Collection:
         self._counters.rejected += 1
         if len(self._rejections) < REJECTIONS_KEPT:
             self._rejections.append(reason)
-
-    def _nothing_for(self, split: SplitName) -> LabError:
-        if not self._counters.read:
-            return LabError(f"data.source {self._data.source.name}: yields no document.")
-        counts = [(value, key) for key, value in asdict(self._counters).items() if key != "repaired"]
-        what = (
-            f"No document came to the {split} split: {', '.join(f'{value:,} {key}' for value, key in counts if value)}."
-        )
-        if self._rejections:
-            what += f" First rejection: {self._rejections[0]}."
-        if not self._exhausted:
-            return LabError(what, "Raise data.max_documents.")
-        turn = "Raise" if split == "validation" else "Lower"
-        return LabError(what, f"{turn} data.validation_fraction, or give the source more documents.")
 
     def _warnings(self) -> list[str]:
         why = "the source has no more" if self._exhausted else "data.max_documents was reached"
