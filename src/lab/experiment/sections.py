@@ -10,6 +10,9 @@ from lab.experiment.values import (
     Count,
     CountOrNone,
     Decay,
+    Dollars,
+    Gigabytes,
+    Hours,
     NotNegative,
     Package,
     Positive,
@@ -158,8 +161,8 @@ class Environment(Section):
     image: str | None = None
     packages: tuple[Package, ...] = ()
     torch_index: str | None = Field(default=None, pattern=r"^[a-z0-9.]+$")
-    disk_gb: Count = 30
-    volume_gb: Count | None = None
+    disk_gb: Gigabytes = 30
+    volume_gb: Gigabytes | None = None
     network_volume: str | None = None
 
     @model_validator(mode="after")
@@ -174,8 +177,8 @@ class Environment(Section):
 class Limits(Section):
     """When a run is stopped although it has not finished."""
 
-    hours: Positive = 1.0
-    dollars: Positive | None = None
+    hours: Hours = 1.0
+    dollars: Dollars | None = None
 
 
 class StageSection(Section):
@@ -183,6 +186,6 @@ class StageSection(Section):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     run: tuple[str, ...] = Field(min_length=1)
-    hours: Positive | None = None
+    hours: Hours | None = None
     forward: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
     """Names of environment variables that this stage gets, secrets included; their values are never written down."""

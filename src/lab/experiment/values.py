@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PlainValidator, TypeAdapter, ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_HOURS = 24 * 365
+MOST_DOLLARS = 1_000_000
+MOST_GB = 100_000
 
 
 def _no_switch(value: object) -> object:
@@ -14,14 +21,28 @@ def _no_switch(value: object) -> object:
     return value
 
 
+def _at_most(most: int, what: str) -> Callable[[float], float]:
+    """What becomes a date, a price or a disk has a bound that nobody meets and that every clock can hold."""
+
+    def check(value: float) -> float:
+        if value > most:
+            raise ValueError(f"must be at most {most:_} ({what}), not {value:g}")
+        return value
+
+    return check
+
+
 Number = Annotated[FiniteFloat, BeforeValidator(_no_switch)]
 Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
+Hours = Annotated[Positive, AfterValidator(_at_most(MOST_HOURS, "a year"))]
+Dollars = Annotated[Positive, AfterValidator(_at_most(MOST_DOLLARS, "a million dollars"))]
 Share = Annotated[Number, Field(gt=0, lt=1)]
 Decay = Annotated[Number, Field(ge=0, lt=1)]
 
 Whole = Annotated[int, BeforeValidator(_no_switch)]
 Count = Annotated[Whole, Field(gt=0, lt=2**63)]
+Gigabytes = Annotated[Count, AfterValidator(_at_most(MOST_GB, "100 TB"))]
 CountOrNone = Annotated[Whole, Field(ge=0, lt=2**63)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
