@@ -43,7 +43,7 @@ class LocalBackend:
 
     def submit(self, job: Job, run: RunDirectory) -> Receipt:
         """Unpack the code, then start the stage runner, which records itself before this returns."""
-        if is_held(run.stages):
+        if is_held(run.stages) and (execution(run).phase == "running" or not _let_go(run)):
             raise LabError(f"{run.id}: another stage runner is at work on this run", "Wait until it has ended.")
         store = read_settings().store_folder
         code = archive.code_folder(run.bundle, job.bundle_sha256, store)
@@ -93,12 +93,9 @@ class LocalBackend:
     def delete(self, receipt: Receipt) -> None:
         """End the job's processes at once, and wait until they have ended."""
         run = _run(receipt)
-        patience = time.monotonic() + END_SECONDS
         _signal_runner(run, signal.SIGQUIT)
-        while is_held(run.stages):
-            if time.monotonic() > patience:
-                raise LabError(f"{run.id}: its stage runner does not end", "Look for its processes with `ps`.")
-            time.sleep(0.02)
+        if not _let_go(run):
+            raise LabError(f"{run.id}: its stage runner does not end", "Look for its processes with `ps`.")
         if execution(run).phase == "running":  # the runner was killed before, and its stage outlived it
             pid = next(line["pid"] for line in reversed(attempt_lines(run)) if line.get("event") == "started")
             os.killpg(pid, signal.SIGKILL)
@@ -111,6 +108,16 @@ class LocalBackend:
         """The jobs of this project that run here now."""
         running = [row for row in rows(read_settings()) if row.status == "running" and row.backend == "local"]
         return [Resource(handle=str(row.path), run_id=row.id, state=row.status, created=row.created) for row in running]
+
+
+def _let_go(run: RunDirectory) -> bool:
+    """Wait until no stage runner holds the run: one lives on for an instant after it recorded the job's end."""
+    patience = time.monotonic() + END_SECONDS
+    while is_held(run.stages):
+        if time.monotonic() > patience:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _run(receipt: Receipt) -> RunDirectory:

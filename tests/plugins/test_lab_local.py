@@ -244,6 +244,19 @@ def test_a_local_run_has_no_machine_to_start(submit):
         job.backend.start(job.receipt)
 
 
+def test_a_run_goes_on_at_once_where_its_last_runner_is_only_about_to_leave(submit, monkeypatch):
+    job = submit(("train", "true"))
+    job.finish()
+    looks = iter([True, True, True])
+    monkeypatch.setattr("lab_local.backend.is_held", lambda path: next(looks, False))
+
+    job.receipt = job.backend.submit(job.job, job.run)
+
+    monkeypatch.undo()
+    job.finish()
+    assert [line["event"] for line in records.read_lines(job.run.stages)].count("entered") == 2
+
+
 def test_a_bundle_that_is_damaged_starts_nothing(submit):
     job = submit(("train", "true"))
     job.finish()
