@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 TORCH ?=
 BIN := $(VENV)/bin
+# Much of a test is waiting for a process, so several run at once; a file's tests stay together for their fixtures.
+AT_ONCE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip
 EXTRAS := all,dev
 CONSTRAINTS := $(VENV)/constraints.txt
@@ -33,7 +35,7 @@ smoke-runpod: install  ## The same experiment on a simulated RunPod on this mach
 	@$(BIN)/python tests/simulator/smoke.py
 
 test: install  ## Every test that needs no GPU
-	@$(BIN)/python -m pytest -p honest_skips $(ARGS)
+	@$(BIN)/python -m pytest -p honest_skips $(AT_ONCE) $(ARGS)
 
 test-long: install  ## The long walks that CI does not wait for
 	@$(BIN)/python -m pytest -p honest_skips -m "long" $(ARGS)

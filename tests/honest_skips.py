@@ -12,6 +12,10 @@ import pytest
 AGREED = {"gpu", "live"} if os.environ.get("CI") else {"gpu", "live", "browser"}
 
 
+MARKS = "marks"
+"""The property of a report that takes a test's marks from the process that ran it to the one that tells the result."""
+
+
 class HonestSkips:
     def __init__(self) -> None:
         self.unagreed: list[str] = []
@@ -20,13 +24,17 @@ class HonestSkips:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
         report = (yield).get_result()
+        report.user_properties.append((MARKS, sorted({mark.name for mark in item.iter_markers()})))
+
+    def pytest_runtest_logreport(self, report):
         if report.skipped or hasattr(report, "wasxfail"):
-            marks = {mark.name for mark in item.iter_markers()}
-            (self.agreed if marks & AGREED else self.unagreed).append(item.nodeid)
+            marks = {mark for key, names in report.user_properties if key == MARKS for mark in names}
+            (self.agreed if marks & AGREED else self.unagreed).append(report.nodeid)
 
     def pytest_collectreport(self, report):
-        if report.skipped:
-            self.unagreed.append(f"{report.nodeid} (a whole file)")
+        name = f"{report.nodeid} (a whole file)"
+        if report.skipped and name not in self.unagreed:
+            self.unagreed.append(name)
 
     def pytest_terminal_summary(self, terminalreporter):
         for title, names in (("skipped as agreed", self.agreed), ("SKIPPED WITHOUT AGREEMENT", self.unagreed)):
