@@ -154,6 +154,15 @@ def test_a_name_that_nothing_has_is_refused_with_the_nearest(world):
     assert world.run.id in result.exception.do
 
 
+def test_an_empty_name_means_no_rental_not_even_the_only_one(world):
+    world.submit()
+
+    result = lab("terminate", "", "--yes")
+
+    assert isinstance(result.exception, UsageError)
+    assert len(world.cloud.living()) == 1
+
+
 def test_giving_up_results_needs_a_yes_and_is_safe_to_repeat(world):
     world.submit()
 

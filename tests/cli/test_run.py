@@ -146,6 +146,19 @@ def test_wrong_input_is_exit_2_and_leaves_nothing(lab, project, arguments):
     assert not list(project.rglob(".*.part"))
 
 
+@pytest.mark.parametrize("command", [("run", "quick", "--backend"), ("run", "quick", "--dry-run", "--backend"),
+                                     ("doctor", "--backend")])  # fmt: skip
+def test_an_empty_backend_is_refused_with_those_that_there_are(lab, command):
+    done = lab(*command, "")
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Error: no backend is called ''\nValid: local, runpod.")
+
+
+def test_the_doctor_takes_an_empty_experiment_for_no_other(lab):
+    assert lab("doctor", "--data", "").code == 2
+
+
 def content(path):
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 

@@ -212,6 +212,14 @@ def test_a_run_whose_records_are_damaged_is_an_error_and_no_traceback(run, name,
             prepare(run, as_recorded)
 
 
+@pytest.mark.parametrize("backend", [None, "", 3])
+def test_a_run_whose_record_names_no_backend_is_an_error_and_no_traceback(run, backend):
+    records.write_json(run.config, {**records.read_json(run.config), "backend": backend})
+
+    with pytest.raises(LabError, match=f"The config of run {run.id} names no backend"):
+        prepare(run, as_recorded=True)
+
+
 def test_an_attempt_whose_controller_and_runner_were_killed_is_written_down_before_the_next(run):
     recording.set_outcome(run, "running")
     runner = {"event": "entered", "attempt": 1, "pid": 1, "host": "x", "boot": boot_id() or "", "deadline": 0}

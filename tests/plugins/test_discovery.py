@@ -28,6 +28,7 @@ BROKEN = {
     "nothing returned": (HOOK + "def losses():\n    pass", "losses() returned None, not a list of Part"),
     "no parts": (HOOK + "def losses():\n    return ['acme']", "losses() returned ['acme'], not a list of Part"),
     "a bad target": (HOOK + "def losses():\n    return [Part('a', target='x.y')]", "losses() names 'x.y' for 'a'"),
+    "no name": (HOOK + "def losses():\n    return [Part('', 'b:c')]", "losses() offers a part without a name"),
     "twice a name": (HOOK + "def losses():\n    return [Part('a', 'b:c'), Part('a', 'b:d')]", "offers 'a' twice"),
 }
 

@@ -26,8 +26,10 @@ def doctor(
     from lab.settings import read_settings
 
     settings = read_settings()
-    if data:
+    if data is not None:
         checks = doctor_data.counted(data, settings)
     else:
-        checks = doctor_checks.live(backend, settings, yes=yes) if backend else doctor_checks.local(settings)
+        checks = (
+            doctor_checks.live(backend, settings, yes=yes) if backend is not None else doctor_checks.local(settings)
+        )
     raise typer.Exit(doctor_checks.show(checks, as_json=as_json))

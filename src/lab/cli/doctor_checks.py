@@ -85,7 +85,9 @@ def live(name: str, settings: Settings, *, yes: bool) -> Sequence[CheckResult]:
     from lab.rental.backend import RentedBackend
     from lab.rental.provider import LiveCheck
 
-    backend = load(settings).build("backend", PartChoice(name=name))
+    plugins = load(settings)
+    plugins.find("backend", name)  # an unknown or empty name is told as one
+    backend = plugins.build("backend", PartChoice(name=name))
     if not isinstance(backend, RentedBackend) or not isinstance(backend.provider, LiveCheck):
         raise UsageError(f"Backend '{name}' has no live check.", "Leave out --backend to check this machine.")
     try:

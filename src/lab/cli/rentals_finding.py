@@ -88,6 +88,8 @@ def find(reference: str) -> Found:
     from lab.settings import read_settings
 
     settings = read_settings()
+    if not reference:
+        raise UsageError("A rental is named by its run's id, the start of it, its machine's id, latest, or a path.")
     known = list(archive.every(settings.store_folder))
     candidates = backends()
     matches = sorted(set(_named(reference, known, settings, candidates)))

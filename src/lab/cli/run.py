@@ -49,6 +49,7 @@ def run(
     settings = read_settings()
     plugins = load_plugins(settings)
     renting = run_plan.renting(max_price=max_price, max_cost=max_cost, keep=keep)
+    plugins.find("backend", backend)  # an unknown or empty name is told as one
     choice = backend_choice(backend, (*(backend_option or ()), *renting))
     planned = plan(experiment, set_ or (), settings, plugins, choice, bundle_mb * 1_000_000, dry=dry_run)
     trackers = track.wanted(planned.experiment, plugins, warn)

@@ -134,11 +134,11 @@ def recorded_experiment(run: RunDirectory, config: Record) -> Experiment:
 
 
 def recorded_backend(config: Record) -> PartChoice:
-    """The backend that a run's config names, with its options."""
-    options = config.get("backend_options")
-    return PartChoice.model_validate(
-        {**(options if isinstance(options, dict) else {}), "name": str(config.get("backend"))}
-    )
+    """The backend that a run's config names, with its options. Raises `LabError` when it names none."""
+    name, options = config.get("backend"), config.get("backend_options")
+    if not isinstance(name, str) or not name:
+        raise LabError(f"The config of run {config.get('run_id')} names no backend.", "Start anew with: lab run")
+    return PartChoice.model_validate({**(options if isinstance(options, dict) else {}), "name": name})
 
 
 def _read(path: Path) -> Record:

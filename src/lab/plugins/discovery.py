@@ -163,6 +163,8 @@ def _checked(hook: str, answer: object) -> tuple[Part, ...]:
         raise Unusable(f"{hook}() returned {answer!r}, not a list of Part")
     names = [part.name for part in answer]
     for part in answer:
+        if not (isinstance(part.name, str) and part.name.strip()):
+            raise Unusable(f"{hook}() offers a part without a name")
         for text in filter(None, (part.target, part.options)):
             if not all(text.partition(":")):
                 raise Unusable(f"{hook}() names '{text}' for '{part.name}', which is not \"module:attribute\"")
