@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -119,3 +121,61 @@ def test_a_file_cut_short_is_named(written):
 
     with pytest.raises(LabError, match=r"a\.parquet: cannot be read as Parquet"):
         texts(path)
+
+
+def flip_in(path, group, column=0):
+    """Flip a few bytes in the middle of a column's data pages."""
+    chunk = pq.ParquetFile(path).metadata.row_group(group).column(column)
+    content = bytearray(path.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    for place in range(middle, middle + 8):
+        content[place] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["a file of this machine", "an open file"])
+@pytest.mark.parametrize(
+    "how", [{"compression": "snappy"}, {"compression": "none", "write_page_checksum": True}], ids=["packed", "checked"]
+)
+def test_a_damaged_page_is_named_by_file_and_row_group_after_what_stands_before_it(tmp_path, how, remote):
+    path = tmp_path / "a.parquet"
+    column = [f"text {number} " * 9 for number in range(90)]
+    pq.write_table(pa.table({"text": column}), path, row_group_size=30, use_dictionary=False, **how)
+    flip_in(path, group=1)
+    found = []
+
+    with path.open("rb") as file, pytest.raises(LabError, match=r"^a\.parquet row group 1: cannot be read") as damaged:
+        found += (row.text for row in rows(file if remote else path, path.name, "text"))
+
+    assert found == column[:30]
+    assert "Get the file again" in damaged.value.do
+    assert "\n" not in damaged.value.what
+
+
+def test_a_damaged_footer_is_named_too(written):
+    path = written([str(number) for number in range(1000)])
+    content = bytearray(path.read_bytes())
+    content[-40:-20] = bytes(20)
+    content[-(8 + int.from_bytes(content[-8:-4], "little"))] = 0xFF
+    path.write_bytes(content)
+
+    with pytest.raises(LabError, match=r"a\.parquet: cannot be read as Parquet"):
+        texts(path)
+
+
+def test_a_connection_that_breaks_off_is_no_damage(written):
+    class Broken(io.BytesIO):
+        broken = False
+
+        def read(self, size=-1):
+            if self.broken:
+                raise ConnectionResetError("reset by peer")
+            return super().read(size)
+
+    file = Broken(written([str(number) for number in range(6)]).read_bytes())
+    reading = rows(file, "a.parquet", "text")
+    next(reading)
+    file.broken = True
+
+    with pytest.raises(ConnectionResetError):
+        list(reading)
