@@ -20,6 +20,7 @@ from lab.experiment.sections import (
     StageSection,
     Train,
 )
+from lab.experiment.sizes import impossible
 from lab.experiment.values import Options, Pattern, Seed
 
 TRAINING_KEYS = (
@@ -104,4 +105,10 @@ class Experiment(Section):
             raise ValueError(
                 f"evaluate.tokens {self.evaluate.tokens} cannot hold one segment of data.context {self.data.context}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if faults := list(impossible(self.data, self.model, self.batch, self.evaluate)):
+            raise ValueError("; ".join(faults))
         return self
