@@ -250,6 +250,17 @@ def test_without_a_key_a_dry_run_still_shows_what_would_travel_and_a_run_does_no
     assert not list((project / ".runs").glob("*"))
 
 
+def test_an_experiment_without_an_image_is_named_with_the_key_to_set(project):
+    (project / "experiments" / "bare.toml").write_text('[[stages]]\nname = "only"\nrun = ["true"]\n')
+
+    refused = CliRunner().invoke(app, ["run", "bare", "--backend", "runpod", "--dry-run"]).exception
+
+    assert isinstance(refused, UsageError)
+    assert refused.what == f"{project / 'experiments' / 'bare.toml'}: environment.image is missing: " + (
+        "a rented machine starts from an image."
+    )
+
+
 def test_a_backend_without_a_live_check_says_so(world):
     assert isinstance(CliRunner().invoke(app, ["doctor", "--backend", "fake"]).exception, UsageError)
     assert isinstance(CliRunner().invoke(app, ["doctor", "--backend", "local"]).exception, UsageError)

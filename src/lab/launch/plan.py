@@ -104,7 +104,7 @@ def plan(
     job = job_of(experiment, plugins, packed.sha256, known)
     export(job.forwarded, known)
     chosen_backend: Backend = plugins.build("backend", backend)
-    quote = _quote(chosen_backend, job, dry=dry)
+    quote = _quote(chosen_backend, job, str(loaded.files[0]), dry=dry)
     return Plan(
         settings=settings,
         loaded=loaded,
@@ -132,13 +132,17 @@ def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
     return PartChoice.model_validate({**chosen_options, "name": name})
 
 
-def _quote(backend: Backend, job: Job, *, dry: bool) -> Quote:
+def _quote(backend: Backend, job: Job, where: str, *, dry: bool) -> Quote:
+    """What the backend would take for the job; `where` is the file to name when the experiment does not fit it."""
     try:
         return backend.quote(job)
     except Unquoted as error:
         if not dry:
             raise
         return Quote("machines and price are unknown", unknown=error.what)
+    except UsageError as error:
+        error.what = f"{where}: {error.what}"
+        raise
 
 
 def here_differs(experiment: Experiment) -> tuple[Difference, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.contracts import Unquoted
-from lab.errors import LabError
+from lab.errors import LabError, UsageError
 from lab.rental import cost
 from lab.rental.provider import Forbidden, NotAuthorized, ProviderError
 
@@ -22,11 +22,14 @@ PRICE_MARGIN = 1.10
 
 
 def candidates(provider: Provider, job: Job, options: RentalOptions) -> Sequence[Candidate]:
-    """The machines to try, in order, none above the cap. Raises `LabError` when there is none."""
+    """The machines to try, in order, none above the cap.
+
+    Raises `UsageError` for a job without an image, and `LabError` when there is no machine.
+    """
     if not job.needs.image:
-        raise LabError(
-            f"{job.run_id}: a rented machine needs an image, and the experiment names none.",
-            'Add environment.image = "repository:tag@sha256:..." to the experiment.',
+        raise UsageError(
+            "environment.image is missing: a rented machine starts from an image.",
+            'Set it in the experiment: image = "repository:tag@sha256:..." below [environment].',
         )
     try:
         found = provider.candidates(job.needs)
