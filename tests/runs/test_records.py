@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -117,6 +119,24 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
         write_json(tmp_path / "missing" / "a.json", {})
     with pytest.raises(LabError, match="missing"):
         append_line(tmp_path / "missing" / "a.jsonl", {})
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "Free space there"),
+        (errno.EACCES, "Make the folder writable"),
+        (errno.ENOENT, "cannot be made there"),
+        (errno.ENOTDIR, "Move away what stands there"),
+        (errno.EIO, "wrong with the disk"),
+    ],
+)
+def test_whatever_keeps_a_file_from_being_written_there_is_something_to_do(number, told):
+    error = records.unwritable(Path("a/b.json"), OSError(number, os.strerror(number)))
+
+    assert error.what == f"a/b.json: cannot be written: {os.strerror(number)}"
+    assert told in error.do
+    assert "LAB_RUNS" in error.do
 
 
 def test_a_line_that_does_not_fit_is_taken_back_whole(tmp_path, monkeypatch):

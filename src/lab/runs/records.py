@@ -29,8 +29,14 @@ _REMEDIES = {
     errno.ENOSPC: f"Free space there, or {_ELSEWHERE}.",
     errno.EDQUOT: f"Free some of your quota, or {_ELSEWHERE}.",
     errno.EROFS: f"Make the file system writable, or {_ELSEWHERE}.",
-    errno.EACCES: f"Make the folder writable, or {_ELSEWHERE}.",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), f"Make the folder writable, or {_ELSEWHERE}."),
+    errno.ENOENT: f"Its folder was removed, or cannot be made there: look what stands above it, or {_ELSEWHERE}.",
+    **dict.fromkeys(
+        (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP), f"Move away what stands there, or {_ELSEWHERE}."
+    ),
+    errno.ENAMETOOLONG: "Give LAB_RUNS and LAB_STORE shorter names.",
 }
+_REMEDY = f"See what is wrong with the disk, or {_ELSEWHERE}."
 _NUMBERS = frozenset({float, int, bool, type(None)})
 """What a value of a line mostly is: it means itself, and there are millions of them."""
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -172,7 +178,7 @@ def sweep(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> LabError:
     """The error of a file that cannot be written, with what to do about the usual reasons."""
-    return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
+    return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, _REMEDY))
 
 
 def _sync_folder(folder: Path) -> None:
