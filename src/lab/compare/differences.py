@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare import plugin_files
 from lab.compare.facts import flattened
+from lab.compare.kinds import KINDS, kind_of
 from lab.experiment import COMPUTING_KEYS
 
 if TYPE_CHECKING:
@@ -15,22 +16,6 @@ if TYPE_CHECKING:
 
     from lab.compare.facts import RunFacts
 
-KINDS = ("weights", "data", "code", "precision", "libraries", "hardware", "clocks")
-"""The fixed order in which differences are listed."""
-_KIND_OF_KEY = (
-    ("seed", "weights"),
-    ("model", "weights"),
-    ("data", "data"),
-    ("batch", "data"),
-    ("evaluate", "data"),
-    ("train.precision", "precision"),
-    ("train.steps", "clocks"),
-    ("train.warmup_steps", "clocks"),
-    ("environment.packages", "libraries"),
-    ("environment.image", "libraries"),
-    ("environment.torch_index", "libraries"),
-    ("environment", "hardware"),
-)
 UNRUN_ROOMS = ("cli", "report", "compare", "launch", "rental", "series", "conformance")
 """Code that no worker executes: a difference there cannot change what a run computes."""
 _UNRUN_FILES = (".md", ".toml", ".txt")
@@ -67,7 +52,7 @@ def in_experiments(a: RunFacts, b: RunFacts) -> list[Difference]:
     differing = [key for key in keys if a.flat.get(key) != b.flat.get(key)]
     declared = {key for key in differing if before_a.get(key) == before_b.get(key)}
     return [
-        Difference(_kind(key), key, a.flat.get(key), b.flat.get(key), key in declared or _brought(key, declared))
+        Difference(kind_of(key), key, a.flat.get(key), b.flat.get(key), key in declared or _brought(key, declared))
         for key in differing
     ]
 
@@ -121,10 +106,6 @@ def _rolled_back(facts: RunFacts) -> dict[str, object]:
         for change in declaration.get("changes", ()):
             flat[change["key"]] = change.get("before")
     return {key: value for key, value in flat.items() if value is not None}
-
-
-def _kind(key: str) -> str:
-    return next((kind for prefix, kind in _KIND_OF_KEY if key == prefix or key.startswith(f"{prefix}.")), "code")
 
 
 def _in_data(a: RunFacts, b: RunFacts) -> Iterable[Difference]:
