@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import UsageError
-from lab.experiment import Change, flat, load, loading, names
+from lab.experiment import Change, finding, flat, load, names
 
 BASE = """
 description = "Base"
@@ -155,7 +155,7 @@ def test_experiments_that_a_wheel_brings_are_found_last(folder, tmp_path, monkey
     packaged.mkdir()
     write(packaged, "base", BASE.replace("steps = 10", "steps = 99"))
     write(packaged, "shipped", BASE)
-    monkeypatch.setattr(loading, "PACKAGED", packaged)
+    monkeypatch.setattr(finding, "PACKAGED", packaged)
 
     assert load("base", folder).experiment.train.steps == 10
     assert load("shipped", folder).files == (packaged / "shipped.toml",)

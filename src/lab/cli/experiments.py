@@ -22,7 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def list_experiments(as_json: Json = False) -> None:
     """List the experiments, each below the one that it extends."""
     from lab.cli.output import near, plain, print_json, show, table
-    from lab.experiment.loading import NO_PROJECT
+    from lab.experiment.finding import NO_PROJECT
     from lab.settings import read_settings
 
     settings = read_settings()
@@ -69,9 +69,9 @@ def show_experiment(
 
 
 def _names(settings: Settings) -> list[str]:
-    from lab.experiment import names
+    from lab.experiment import listed
 
-    return names(settings.experiments_folder)
+    return listed(settings.experiments_folder)
 
 
 def _row(name: str, settings: Settings) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lab.experiment.finding import listed, names
 from lab.experiment.fingerprint import fingerprint
-from lab.experiment.loading import Change, Declaration, Loaded, flat, load, names
+from lab.experiment.loading import Change, Declaration, Loaded, flat, load
 from lab.experiment.sections import PartChoice
 from lab.experiment.whole import COMPUTING_KEYS, Experiment
 
@@ -16,6 +17,7 @@ __all__ = [
     "PartChoice",
     "fingerprint",
     "flat",
+    "listed",
     "load",
     "names",
 ]

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import re
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from lab.errors import UsageError, did_you_mean
+from lab.errors import UsageError
 from lab.experiment.faults import explain
+from lab.experiment.finding import locate
 from lab.experiment.merging import Table, merged, override
 from lab.experiment.whole import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 UNDECLARED = ("name", "description", "group")
 COMMAND_LINE = "--set"
-NO_PROJECT = "That folder is not there: change to the folder of your project, or name it in LAB_PROJECT."
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-PACKAGED = Path(__file__).parent.parent / "experiments"  # where a wheel brings ours
 
 
 @dataclass(frozen=True)
@@ -76,11 +73,6 @@ def load(name: str, folder: Path, overrides: Sequence[str] = ()) -> Loaded:
         raise UsageError(f"{name}: its tables are nested too deeply.") from None
 
 
-def names(folder: Path) -> list[str]:
-    """The experiments that can be named: those in `folder` and those that lab brings."""
-    return sorted({path.stem for place in (folder, PACKAGED) if place.is_dir() for path in place.glob("*.toml")})
-
-
 def flat(experiment: Experiment) -> dict[str, object]:
     """Every key of the resolved experiment as `section.key`, in file order; what is empty is absent."""
     present = {
@@ -110,7 +102,7 @@ def _resolved(chain: Sequence[tuple[Path, Table]], overrides: Sequence[Table]) -
 def _chain(name: str, folder: Path) -> Iterator[tuple[Path, Table]]:
     """Yield the named file, then what it extends, up to the root."""
     seen: list[Path] = []
-    path = _locate(name, (folder, PACKAGED))
+    path = locate(name, (folder,))
     while True:
         if path in seen:
             circle = " -> ".join(p.stem for p in [*seen, path])
@@ -123,40 +115,7 @@ def _chain(name: str, folder: Path) -> Iterator[tuple[Path, Table]]:
             return
         if not isinstance(parent, str):
             raise UsageError(f"{path}: extends: must be the name of one experiment, not {parent!r}")
-        path = _locate(parent, (path.parent, folder, PACKAGED), f"{path}: extends: ")
-
-
-def _locate(name: str, places: Sequence[Path], asker: str = "") -> Path:
-    """The file called `name`: a path (for `extends`, from the folder of the file that says so), else in `places`."""
-    if name.endswith(".toml"):
-        path = places[0] / name if asker else Path(name)
-        if _is_file(path):
-            return _nameable(path.resolve())
-        raise UsageError(f"{asker}there is no file {path}")
-    if NAME.fullmatch(name):
-        for place in places:
-            if _is_file(place / f"{name}.toml"):
-                return place / f"{name}.toml"
-    known = sorted({known for place in places for known in names(place)})
-    lost = "" if asker or places[0].is_dir() else NO_PROJECT
-    do = " ".join(filter(None, (did_you_mean(name, known), lost)))
-    raise UsageError(f"{asker}no experiment is called '{name}' in {places[0]}", do)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that no file system takes
-        return False
-
-
-def _nameable(path: Path) -> Path:
-    if not NAME.fullmatch(path.stem):
-        raise UsageError(
-            f"{path}: an experiment's name is its file's name, and becomes part of its runs' names.",
-            "Use letters, digits, dots, dashes and underscores only, beginning with a letter or digit.",
-        )
-    return path
+        path = locate(parent, (path.parent, folder), f"{path}: extends: ")
 
 
 def _read(path: Path) -> Table:
