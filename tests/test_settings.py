@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lab.errors import UsageError
 from lab.settings import find_project, read_settings, variable
+from lab_runpod.settings import read_settings as cloud_settings
 
 
 def test_the_project_is_found_upward_from_the_working_directory(project, monkeypatch):
@@ -59,6 +62,25 @@ def test_a_file_is_no_folder_of_runs(project, monkeypatch, name, below):
         read_settings()
 
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "default"), [("LAB_RUNS", ".runs"), ("LAB_STORE", ".lab")])
+def test_a_file_in_place_of_a_folder_that_nobody_named_is_to_be_moved(project, name, default):
+    shutil.rmtree(project / default, ignore_errors=True)
+    (project / default).touch()
+
+    with pytest.raises(UsageError, match=f"^{project / default}: a folder of lab belongs here") as error:
+        read_settings()
+
+    assert error.value.do == f"Move it away, or set {name}."
+
+
+def test_a_folder_named_in_the_env_file_is_named_too(project):
+    (project / ".env").write_text("LAB_RUNS=notes.txt\n")
+    (project / "notes.txt").touch()
+
+    with pytest.raises(UsageError, match=r"^LAB_RUNS: .*notes\.txt is not a folder"):
+        read_settings()
 
 
 def test_a_folder_that_is_not_there_yet_is_no_fault(project, monkeypatch):
@@ -123,11 +145,64 @@ def test_blocked_plugins_are_separated_by_commas(project, monkeypatch):
     assert read_settings().blocked_plugins == {"wandb", "mlflow"}
 
 
-def test_an_env_file_that_is_no_text_is_a_usage_error(project):
-    (project / ".env").write_bytes(b"\xff\xfe\x00")
+def no_text(path):
+    path.write_bytes(b"\xff\xfe\x00")
 
-    with pytest.raises(UsageError, match=r"\.env: cannot be read"):
+
+def a_link_to_a_pipe(path):
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+@pytest.mark.parametrize("ask", [read_settings, lambda: variable("ACME_TOKEN"), cloud_settings])
+@pytest.mark.parametrize(
+    ("put", "what", "do"),
+    [
+        (no_text, "cannot be read: it is not UTF-8", "Save it as UTF-8"),
+        (Path.mkdir, "is a folder, where a file of variables belongs", "move it away"),
+        (os.mkfifo, "is a pipe or device", "move it away"),
+        (a_link_to_a_pipe, "is a pipe or device", "move it away"),
+        (lambda path: path.symlink_to("nowhere"), "is a link that leads to no file", "Mend it"),
+        (lambda path: path.symlink_to(path.name), "is a link that leads to no file", "Mend it"),
+    ],
+    ids=["no text", "a folder", "a pipe", "a link to a pipe", "a dangling link", "a circle"],
+)
+def test_an_env_file_that_is_no_text_file_is_a_usage_error_and_is_not_waited_for(project, put, what, do, ask):
+    put(project / ".env")
+
+    with pytest.raises(UsageError) as error:
+        ask()
+
+    assert error.value.what.startswith(f"{project / '.env'}: {what}")
+    assert do in error.value.do
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('A=1\n\n  \nACME_TOKEN="opened-never-closed\nB=2\n', [4]),
+        ("ACME_TOKEN='opened-never-closed", [1]),
+        ('A="1" opened-never-closed\r\nB=2\r\nopened never-closed\r\n', [1, 3]),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told_once_by_file_and_line_without_what_it_says(project, caplog, text, lines):
+    (project / ".env").write_bytes(text.encode())
+
+    with pytest.raises(UsageError) as error:
         read_settings()
+
+    told = [line.split(":")[0] for line in error.value.what.splitlines()]
+    assert told == [f"{project / '.env'}, line {number}" for number in lines]
+    assert "Close the quote" in error.value.do
+    assert "never-closed" not in str(error.value)
+    assert caplog.messages == []
+
+
+def test_a_value_of_several_lines_in_quotes_is_one_value(project):
+    (project / ".env").write_text('A_KEY="one\ntwo"\nLAB_RUNS=x\n')
+
+    assert variable("A_KEY") == "one\ntwo"
+    assert read_settings().runs == Path("x")
 
 
 def test_a_misspelt_setting_of_a_cloud_is_pointed_out(project, monkeypatch, caplog):

@@ -6,10 +6,12 @@ import logging
 import os
 from difflib import get_close_matches
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
 from dotenv import dotenv_values
+from dotenv.parser import Binding, parse_stream
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -85,36 +87,71 @@ def read_settings() -> Settings:
     """The settings of this machine. Raises `UsageError` naming the variable that is wrong."""
     project = project_folder()
     file = project / ".env"
-    if file.is_symlink() and not os.path.exists(file):  # else every key in it would be missing without a word
-        raise UsageError(f"{file}: is a link that leads to no file", "Mend the link or delete it.")
+    written(file)
+    warn_of_misspelt(Settings, file)
     try:
-        warn_of_misspelt(Settings, file)
         settings = Settings(_env_file=file, project=project)  # type: ignore[call-arg]  # pydantic-settings takes it
     except ValidationError as error:
         faults = [f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in error.errors()]
         raise UsageError("\n".join(faults), f"Change it in the environment or in {file}.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    _can_be_folder("RUNS", settings.runs_folder)
-    _can_be_folder("STORE", settings.store_folder)
+    _can_be_folder("runs", settings.runs_folder, settings)
+    _can_be_folder("store", settings.store_folder, settings)
     return settings
 
 
-def _can_be_folder(name: str, folder: Path) -> None:
+def _can_be_folder(name: str, folder: Path, settings: Settings) -> None:
     """Refuse a file where a folder of many files belongs; one that is not there yet is made when it is needed."""
     there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-    if os.path.exists(there) and not there.is_dir():
-        raise UsageError(f"{PREFIX}{name}: {there} is not a folder.", f"Name one, or unset {PREFIX}{name}.")
+    if there.is_dir() or not os.path.exists(there):
+        return
+    variable = f"{PREFIX}{name.upper()}"
+    if name in settings.model_fields_set:
+        raise UsageError(f"{variable}: {there} is not a folder.", f"Name one, or unset {variable}.")
+    raise UsageError(f"{there}: a folder of lab belongs here, not a file.", f"Move it away, or set {variable}.")
 
 
 def variables(project: Path) -> dict[str, str]:
     """Every variable by name: this machine's environment, over what the project's `.env` says by dotenv's rules."""
-    file = project / ".env"
+    return {**written(project / ".env"), **os.environ}
+
+
+def written(file: Path) -> dict[str, str]:
+    """What a `.env` says by dotenv's rules; nothing when there is none.
+
+    Raises `UsageError` for one that cannot be read as a whole: else a key in it would be missing without a word. What
+    stands in a line is never told, for it may be a secret.
+    """
+    text = _text(file)
+    faults = [_line_of(binding) for binding in parse_stream(StringIO(text)) if binding.error]
+    if faults:
+        what = "\n".join(f"{file}, line {line}: is not NAME=value, or its quote is not closed" for line in faults)
+        raise UsageError(what, "Close the quote, leave quotes away, or begin the line with # if it is a comment.")
+    return {name: value for name, value in dotenv_values(stream=StringIO(text)).items() if value is not None}
+
+
+def _text(file: Path) -> str:
+    if not os.path.lexists(file):
+        return ""
     try:
-        written = dotenv_values(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    return {**{name: value for name, value in written.items() if value is not None}, **os.environ}
+        if not os.path.isfile(file):  # a pipe would be waited for, and whoever writes to it may never come
+            raise UsageError(f"{file}: is {_kind(file)}, where a file of variables belongs", "Mend it or move it away.")
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: cannot be read: it is not UTF-8", "Save it as UTF-8 text.") from error
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}", "Make it readable or move it away.") from error
+
+
+def _kind(file: Path) -> str:
+    if not os.path.exists(file):
+        return "a link that leads to no file"
+    return "a folder" if file.is_dir() else "a pipe or device"
+
+
+def _line_of(binding: Binding) -> int:
+    """The number of its line; dotenv counts from the blank lines before it."""
+    text = binding.original.string
+    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def variable(name: str) -> str | None:
@@ -128,7 +165,7 @@ def warn_of_misspelt(settings: type[BaseSettings], file: Path) -> None:
         return
     prefix = settings.model_config["env_prefix"]
     ours = [f"{prefix}{name.upper()}" for name in settings.model_fields]
-    for name in {**dotenv_values(file), **os.environ}:
+    for name in {**written(file), **os.environ}:
         near = get_close_matches(name.upper(), ours, n=1, cutoff=0.8) if name.upper().startswith(prefix) else []
         if near and name.upper() not in ours:
             logger.warning("%s is no setting of lab. Did you mean %s?", name, near[0])
