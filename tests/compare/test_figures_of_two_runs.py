@@ -163,7 +163,6 @@ def test_memory_that_nobody_measured_has_no_row(runs: Path) -> None:
     result = compared(write(runs, device=CPU, peak=None), write(runs, id=OTHER, device=CPU, peak=None))
 
     assert "peak allocated" not in changes(result)
-    assert "Memory was not measured: only a GPU has an allocator that counts." in result.pairs[0].claims
 
 
 def test_what_a_run_had_of_its_machine_is_shown_beside_its_speed_and_never_judged(runs: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lab.compare import differences, surroundings
+from lab.compare.absences import absences
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
 from lab.contracts.loss import CROSS_ENTROPY
 
@@ -43,7 +44,7 @@ def checks(a: RunFacts, b: RunFacts) -> tuple[Check, ...]:
     )
     if a.run.path.absolute() == b.run.path.absolute():
         return tuple(replace(check, passed=True, note="one run with itself", allows={}) for check in every)
-    return every
+    return (*every, *absences(a, b))
 
 
 def first_step_fed_differently(a: RunFacts, b: RunFacts) -> int | None:

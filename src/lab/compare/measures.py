@@ -8,6 +8,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal
 
 from lab.compare import alignment, costs
+from lab.compare.absences import PEAK
 from lab.compare.statistics import Interval, rate, rate_interval
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
 
 
 def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:
-    for name, key in (("peak allocated", "peak_allocated_bytes"), ("peak reserved", "peak_reserved_bytes")):
+    for name, key in (("peak allocated", PEAK), ("peak reserved", "peak_reserved_bytes")):
         values = tuple(_number(run.measured.get(key)) for run in runs)
         yield Measure(name, "memory", "bytes", "lower", "measured", "largest of the normal steps", values)
 
@@ -159,8 +160,7 @@ def _loss_at_equal_dollars(runs: Sequence[RunFacts]) -> Iterator[Measure]:
 
 
 def _normal(run: RunFacts, name: str) -> tuple[list[float], list[float]]:
-    amounts, seconds = run.steps.column(name), run.steps.column("seconds")
-    places = [place for place in run.steps.normal if not _nan(seconds[place])]
+    amounts, seconds, places = run.steps.column(name), run.steps.column("seconds"), run.steps.measured
     return [amounts[place] for place in places], [seconds[place] for place in places]
 
 

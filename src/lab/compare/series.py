@@ -77,6 +77,12 @@ class Steps:
         return [place for place, line in enumerate(self.lines) if not line.get("warmup") and not line.get("observed")]
 
     @cached_property
+    def measured(self) -> list[int]:
+        """Places of the normal region whose time is known: what a speed is computed from."""
+        seconds = self.column("seconds")
+        return [place for place in self.normal if not math.isnan(seconds[place])]
+
+    @cached_property
     def missing(self) -> int:
         """Steps that should stand before the last one and do not."""
         return self.numbers[-1] - len(self.numbers) if self.numbers else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.compare import alignment, costs, formats
+from lab.compare.absences import NOT_MEASURED
 from lab.compare.statistics import LABEL
 from lab.compare.verdicts import Verdict
 
@@ -53,9 +54,7 @@ def refusal(judgement: Judgement) -> str:
 
 def next_command(pairs: Sequence[Pair]) -> str:
     """The command that brings the reader further: mend what is not comparable, or look closer."""
-    worst = next(
-        (pair for pair in pairs if any(one.verdict is Verdict.NOT_COMPARABLE for one in pair.judgements)), None
-    )
+    worst = next((pair for pair in pairs if any(_mendable(one) for one in pair.judgements)), None)
     if worst is None:
         return f"lab report {' '.join(dict.fromkeys([pairs[0].a.id, *(pair.b.id for pair in pairs)]))}"
     names = {check.name for check in worst.failed}
@@ -65,6 +64,12 @@ def next_command(pairs: Sequence[Pair]) -> str:
         unfinished = worst.b if not worst.b.summary else worst.a
         return f"lab runs show {unfinished.id}"
     return f"lab run {worst.b.name}"
+
+
+def _mendable(judgement: Judgement) -> bool:
+    """Not comparable by something that another run could keep the same; what is not measured here stays so."""
+    because = {check.name for check in judgement.because if check.allows[judgement.question] is judgement.verdict}
+    return judgement.verdict is Verdict.NOT_COMPARABLE and not because <= NOT_MEASURED
 
 
 def _loss(
@@ -88,7 +93,7 @@ def _loss(
 def _speed(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
     change = by_name.get("tokens per second")
     if judgement.verdict is Verdict.NOT_COMPARABLE:
-        yield refusal(judgement)
+        yield _refusal_and_why(judgement)
     elif change is not None and change.ratio:
         word = "faster" if change.ratio > 0 else "slower"
         size = formats.percent(abs(change.ratio)).lstrip("+")
@@ -99,9 +104,9 @@ def _speed(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Ite
 def _memory(letter: str, judgement: Judgement, by_name: dict[str, Change]) -> Iterator[str]:
     change = by_name.get("peak allocated")
     if judgement.verdict is Verdict.NOT_COMPARABLE:
-        yield refusal(judgement)
+        yield _refusal_and_why(judgement)
     elif change is None:
-        yield "Memory was not measured: only a GPU has an allocator that counts."
+        yield "Memory was not measured."
     elif change.ratio:
         word = "less" if change.ratio < 0 else "more"
         size = formats.percent(abs(change.ratio)).lstrip("+")
@@ -117,6 +122,12 @@ def _cost(letter: str, a: RunFacts, b: RunFacts) -> Iterator[str]:
             f"A million tokens cost {each[0]} in A and {each[1]} in {letter} for the training alone, "
             f"{each[2]} and {each[3]} with all that is around it."
         )
+
+
+def _refusal_and_why(judgement: Judgement) -> str:
+    """Where nothing was measured, with the reason for that."""
+    notes = (check.note for check in judgement.because if check.name in NOT_MEASURED)
+    return " ".join([refusal(judgement), *(f"{note[0].upper()}{note[1:]}." for note in notes)])
 
 
 def _limits(judgement: Judgement) -> str:
