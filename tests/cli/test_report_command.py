@@ -32,7 +32,11 @@ def run(project: Path) -> RunDirectory:
     return write(project / ".runs", steps=6)
 
 
-def test_a_report_lies_in_its_run_and_its_path_is_printed(run: RunDirectory) -> None:
+def test_a_report_lies_in_its_run_and_its_path_is_printed_as_it_can_be_typed(
+    run: RunDirectory, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lab("report", run.id) == [f".runs/{run.id}/report.html"]
+    monkeypatch.chdir(project / "experiments")
     assert lab("report", run.id) == [str(run.report)]
     assert run.report.read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -42,7 +46,7 @@ def test_several_runs_get_one_page_outside_their_directories(run: RunDirectory, 
 
     (path,) = lab("report", run.id, OTHER)
 
-    assert Path(path).parent == project / ".lab" / "reports"
+    assert Path(path).parent == Path(".lab/reports")
     assert not run.report.exists()
 
 
@@ -81,7 +85,7 @@ def test_what_is_published_may_be_committed(run: RunDirectory, project: Path, mo
     (path,) = lab("report", run.id, "--publish", "reports/first")
 
     published = Path(path)
-    assert published == project / "reports" / "first"
+    assert published == Path("reports/first")
     files = [file for file in published.rglob("*") if file.is_file()]
     everything = "\n".join(file.read_text(encoding="utf-8") for file in files)
     assert {"report.html", "README.md"} <= {file.name for file in files}

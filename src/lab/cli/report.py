@@ -30,7 +30,7 @@ def report(
     if not runs and not index:
         raise UsageError("lab report needs a run, or --index.", "`lab runs` lists them.")
     for path in write_pages(runs or [], publish, index=index, settings=read_settings()):
-        output.show(output.plain(path))
+        output.show(output.plain(output.near(path)))
         page = path / "report.html" if path.is_dir() else path
     if open_page:
         typer.launch(page.as_uri())
