@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sample_runs import CODE, write
@@ -44,6 +45,17 @@ def test_a_bundle_that_is_gone_or_torn_is_said_and_not_guessed(tmp_path: Path) -
     (change,) = code_changes(facts.read(a), facts.read(b))
 
     assert change.note == "the bundle of both runs is not there to look into"
+
+
+def test_a_pipe_in_place_of_a_bundle_is_not_waited_for(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    a, b = write(runs), write(runs, id=OTHER, code=CODE | {WORKER: "other\n"})
+    a.bundle.unlink()
+    os.mkfifo(a.bundle)
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert change.note == "the bundle of run A is not there to look into"
 
 
 def test_a_plugin_from_elsewhere_has_no_diff_and_says_so(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from lab.runs import attempts, records
+from lab.errors import LabError
+from lab.runs import attempts, records, regular
 from lab.runs.directory import RunDirectory
 
 
@@ -53,17 +56,17 @@ def test_nothing_to_move_changes_nothing(run):
 
 
 def test_killed_between_both_writes_it_can_be_repeated(run, monkeypatch):
-    write = records.write_bytes
+    replacing = records.replacing
 
-    def killed(path, content):
+    def killed(path):
         if path == run.metrics:
             raise KeyboardInterrupt
-        write(path, content)
+        return replacing(path)
 
-    monkeypatch.setattr(records, "write_bytes", killed)
+    monkeypatch.setattr(records, "replacing", killed)
     with pytest.raises(KeyboardInterrupt):
         attempts.rewind_metrics(run, attempt=1, step=2)
-    monkeypatch.setattr(records, "write_bytes", write)
+    monkeypatch.setattr(records, "replacing", replacing)
     attempts.rewind_metrics(run, attempt=1, step=2)
 
     assert steps(run.earlier_metrics(1)) == [("step", 3)]
@@ -79,3 +82,28 @@ def test_the_figures_of_an_attempt_are_kept_and_no_longer_stand_for_the_run(run)
     assert not run.summary.exists()
     assert records.read_json(run.earlier(1, run.summary)) == {"status": "stopped"}
     assert records.read_json(run.earlier(1, run.outcome)) == {"status": "stopped"}
+
+
+def test_a_line_too_long_to_be_held_is_moved_whole(run, monkeypatch):
+    monkeypatch.setattr(regular, "LONGEST_LINE_BYTES", 64)
+    before = run.metrics.read_bytes()
+    long = b'{"kind": "step", "step": 1, "text": "' + b"x" * 1000 + b'"}\n'
+    run.metrics.write_bytes(before + long)
+
+    moved = attempts.rewind_metrics(run, attempt=1, step=3)
+
+    assert moved == 1
+    assert (run.metrics.read_bytes(), run.earlier_metrics(1).read_bytes()) == (before, long)
+
+
+@pytest.mark.parametrize("name", ["metrics", "summary", "environment", "outcome"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_named_instead_of_moved(run, name, make):
+    path = getattr(run, name)
+    path.unlink(missing_ok=True)
+    make(path)
+
+    with pytest.raises(LabError, match=rf"{path.name}: cannot be read: is not a regular file"):
+        attempts.rewind_metrics(run, 1, 2) if name == "metrics" else attempts.put_aside(run, 1)
+
+    assert not list(run.attempts.glob("*"))

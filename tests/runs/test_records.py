@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.errors import LabError
-from lab.runs import records
+from lab.runs import records, regular
 from lab.runs.records import Tail, append_line, last_lines, read_json, read_lines, sweep, torn_lines, write_json
 
 LEAVES = st.one_of(
@@ -214,10 +215,52 @@ def test_what_a_killed_write_left_is_swept_and_nothing_else(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "a.json"]
 
 
-def test_a_named_pipe_in_place_of_a_record_is_named_and_not_waited_for(tmp_path):
-    pipe = tmp_path / "summary.json"
-    os.mkfifo(pipe)
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
+READS = {
+    "record": records.read_json,
+    "lines": lambda path: list(read_lines(path)),
+    "growing": lambda path: Tail(path).new(),
+    "torn": torn_lines,
+    "count": records.count_lines,
+    "writing": lambda path: append_line(path, {}),
+}
 
-    with pytest.raises(LabError, match="is not a regular file"):
-        records.read_json(pipe)
-    assert records.last_lines(pipe) == []
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_in_place_of_a_record_is_named_and_not_waited_for(tmp_path, make, read):
+    place = tmp_path / "summary.json"
+    make(place)
+
+    with pytest.raises(LabError, match=r"summary\.json: .*is not a regular file"):
+        read(place)
+    assert records.last_lines(place) == []
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_socket_in_place_of_a_record_is_named(tmp_path, monkeypatch, read):
+    monkeypatch.chdir(tmp_path)  # a socket's name is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("a.json")
+
+    with pytest.raises(LabError, match=r"a\.json: .*is not a regular file"):
+        read(tmp_path / "a.json")
+
+
+def test_a_line_longer_than_any_record_is_torn_and_swallows_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(regular, "LONGEST_LINE_BYTES", 64)
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n' + b'{"step": 9}' * 60 + b'\n{"step": 2}\n' + b"\0" * 100)
+
+    assert [line["step"] for line in read_lines(path)] == [1, 2]
+    assert [line["step"] for line in Tail(path).new()] == [1, 2]
+    assert (torn_lines(path), records.count_lines(path)) == (2, 4)
+
+
+def test_a_record_of_gigabytes_is_refused_unread(tmp_path):
+    path = tmp_path / "summary.json"
+    path.touch()
+    os.truncate(path, 30 << 30)
+
+    with pytest.raises(LabError, match="no record has 32,212,254,720 bytes"):
+        records.read_json(path)

@@ -168,3 +168,13 @@ def test_every_exit_code_has_one_meaning():
     assert [verdict(code) for code in (0, 1, 2, 130, 143, 137)] == [
         "completed", "failed", "failed", "stopped", "stopped", "failed",
     ]  # fmt: skip
+
+
+def test_a_pipe_in_place_of_the_stages_lines_is_named_and_the_status_still_told(run):
+    outcome(run, "running")
+    os.mkfifo(run.stages)
+
+    now = status(run)
+
+    assert now.word == "lost"
+    assert "stages.jsonl: cannot be read: is not a regular file" in now.reason

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare.differences import differing_files
 from lab.compare.plugin_files import PLUGIN
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +66,7 @@ def _texts(facts: RunFacts, paths: Iterable[str]) -> dict[str, str | None] | Non
     wanted = set(paths)
     found: dict[str, str | None] = {}
     try:
-        with tarfile.open(facts.run.bundle) as archive:
+        with regular.opened(facts.run.bundle) as file, tarfile.open(fileobj=file) as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
                 if name in wanted and member.isfile():

@@ -112,15 +112,14 @@ class _Reader:
         path: Path = getattr(self.run, name)
         try:
             return tuple(self.fitting(name, line) for line in records.read_lines(path))
-        except OSError:
+        except LabError:
             self.unreadable.append(path.name)
             return ()
 
-    def count(self, path: Path) -> int:
+    def count(self, name: str) -> int:
         try:
-            with path.open("rb") as file:
-                return sum(1 for _ in file)
-        except OSError:
+            return records.count_lines(getattr(self.run, name))
+        except LabError:  # `lines` has named it
             return 0
 
 
@@ -146,7 +145,7 @@ def read(run: RunDirectory) -> RunFacts:
         artifacts=reader.lines("artifacts"),
         steps=Steps.of(line for line in lines if line.get("kind") == "step"),
         evaluations=Evaluations.of(line for line in lines if line.get("kind") == "evaluation"),
-        torn=reader.count(run.metrics) - len(lines),
+        torn=reader.count("metrics") - len(lines),
         unreadable=tuple(reader.unreadable),
     )
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
 
-from lab.runs import records
+from lab.runs import records, regular
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from lab.runs.directory import RunDirectory
 
 
@@ -15,28 +19,59 @@ def rewind_metrics(run: RunDirectory, attempt: int, step: int) -> int:
     """Move the lines after `step`, which `attempt` wrote, out of metrics.jsonl; return how many were moved.
 
     Killed in between, it can be called again: the lines are written to their new place before they leave the old.
+    Raises `LabError` when metrics.jsonl cannot be read.
     """
-    if not run.metrics.is_file():
-        return 0
-    with run.metrics.open("rb") as file:
-        lines = file.readlines()
-    kept = [line for line in lines if _step(line) <= step]
-    moved = [line for line in lines if _step(line) > step]
+    try:
+        moved = sum(piece.starts and piece.goes for piece in _pieces(run.metrics, step))
+    except OSError as error:
+        raise regular.unreadable(run.metrics, error) from error
     if moved:
         run.attempts.mkdir(exist_ok=True)
-        records.write_bytes(run.earlier_metrics(attempt), b"".join(moved))
-        records.write_bytes(run.metrics, b"".join(kept))
-    return len(moved)
+        for target, goes in ((run.earlier_metrics(attempt), True), (run.metrics, False)):
+            with records.replacing(target) as file:
+                file.writelines(piece.content for piece in _pieces(run.metrics, step) if piece.goes == goes)
+    return moved
 
 
 def put_aside(run: RunDirectory, attempt: int) -> None:
-    """Move the figures of `attempt` aside, so that nobody takes them for those of the next one."""
+    """Move the figures of `attempt` aside, so that nobody takes them for those of the next one.
+
+    Raises `LabError` for one that cannot be read.
+    """
     for record in (run.summary, run.environment, run.outcome):
-        content = record.read_bytes() if record.is_file() else None
-        if content is not None:
-            run.attempts.mkdir(exist_ok=True)
-            records.write_bytes(run.earlier(attempt, record), content)
+        try:
+            with regular.opened(record) as file:
+                run.attempts.mkdir(exist_ok=True)
+                with records.replacing(run.earlier(attempt, record)) as copy:
+                    shutil.copyfileobj(file, copy)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise regular.unreadable(record, error) from error
     run.summary.unlink(missing_ok=True)
+
+
+class _Piece(NamedTuple):
+    """A line, or a part of one that is too long to be held."""
+
+    content: bytes
+    starts: bool
+    goes: bool
+    """Whether the line is to be moved."""
+
+
+def _pieces(path: Path, step: int) -> Iterator[_Piece]:
+    """Every byte of the file in its order; none where there is no file."""
+    try:
+        file = regular.opened(path)
+    except FileNotFoundError:
+        return
+    with file:
+        starts, goes = True, False
+        while content := file.readline(regular.LONGEST_LINE_BYTES):
+            goes = _step(content) > step if starts else goes
+            yield _Piece(content, starts, goes)
+            starts = content.endswith(b"\n")
 
 
 def _step(line: bytes) -> float:

@@ -12,11 +12,11 @@ import json
 import math
 import os
 import re
-import stat
 import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lab.errors import LabError
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,8 @@ _REMEDIES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), f"Make the folder writable, or {_ELSEWHERE}."),
     errno.ENOENT: f"Its folder was removed, or cannot be made there: look what stands above it, or {_ELSEWHERE}.",
     **dict.fromkeys(
-        (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP), f"Move away what stands there, or {_ELSEWHERE}."
+        (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL),
+        f"Move away what stands there, or {_ELSEWHERE}.",
     ),
     errno.ENAMETOOLONG: "Give LAB_RUNS and LAB_STORE shorter names.",
 }
@@ -41,6 +42,7 @@ _NUMBERS = frozenset({float, int, bool, type(None)})
 """What a value of a line mostly is: it means itself, and there are millions of them."""
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _ESCAPED = re.compile(r"\\*(?:NaN|-?Infinity)")
+_LARGEST_RECORD_BYTES = 1 << 28
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
@@ -51,11 +53,18 @@ def write_json(path: Path, record: Mapping[str, object]) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a neighbour, sync it and rename it; a failure is a `LabError`, and the neighbour is gone."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A neighbour to write into, which is synced and takes the file's place when all is written, as `write_bytes`."""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)
@@ -75,7 +84,9 @@ def read_json(path: Path) -> Record | None:
     Raises `LabError` naming the file when it is not a JSON object.
     """
     try:
-        with _opened(path) as file:
+        with regular.opened(path) as file:
+            if (size := os.fstat(file.fileno()).st_size) > _LARGEST_RECORD_BYTES:
+                raise LabError(f"{path}: is not a readable JSON record: no record has {size:,} bytes")
             record = json.loads(file.read())
     except FileNotFoundError:
         return None
@@ -86,15 +97,6 @@ def read_json(path: Path) -> Record | None:
     return {key: _meant(value) for key, value in record.items()}
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open without waiting: a named pipe in one run directory must not hang whoever lists all runs."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "is not a regular file", str(path))
-    return file
-
-
 def append_line(path: Path, record: Mapping[str, object]) -> None:
     """Add one line with one write, so that a reader meanwhile sees whole lines and at most one torn end.
 
@@ -102,7 +104,7 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
     """
     line = json.dumps(_spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = regular.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
@@ -117,22 +119,27 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
 
 
 def read_lines(path: Path) -> Iterator[Record]:
-    """Yield the whole lines there are: neither a torn end (a write in progress) nor what a kill tore before."""
-    try:
-        file = _opened(path)
-    except FileNotFoundError:
-        return
-    with file:
-        for raw in file:
-            record = _line(raw)
-            if record is not None:
-                yield record
+    """Yield the whole lines there are: neither a torn end (a write in progress) nor what a kill tore before.
+
+    Raises `LabError` naming the file when it cannot be read.
+    """
+    return (record for raw in _raw_lines(path) if (record := _line(raw)) is not None)
+
+
+def count_lines(path: Path) -> int:
+    """How many lines the file has, torn ones included; none where there is no such file. Raises as `read_lines`."""
+    return sum(1 for _ in _raw_lines(path))
+
+
+def torn_lines(path: Path) -> int:
+    """How many lines of the file are not whole records, a torn end included. Raises as `read_lines`."""
+    return sum(1 for raw in _raw_lines(path) if _line(raw) is None)
 
 
 def last_lines(path: Path, size: int = 16_384) -> list[Record]:
-    """The whole lines in the last `size` bytes of the file, oldest first; none where there is no such file."""
+    """The whole lines in the last `size` bytes of the file, oldest first; none where it is not there to be read."""
     try:
-        with _opened(path) as file:
+        with regular.opened(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return [record for raw in file if (record := _line(raw)) is not None]
     except OSError:
@@ -140,33 +147,32 @@ def last_lines(path: Path, size: int = 16_384) -> list[Record]:
 
 
 class Tail:
-    """Reads a growing file of lines: each call to `new` yields what came since the one before."""
+    """Reads a growing file of lines: each call to `new` gives what came since the one before."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def new(self) -> list[Record]:
-        """The whole lines added since the last call; from the start when the file was made anew."""
+        """The whole lines added since the last call; from the start when the file was made anew.
+
+        Raises `LabError` naming the file when it cannot be read.
+        """
+        found = []
         try:
-            with _opened(self._path) as file:
+            with regular.opened(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
                     self._offset = 0
                 file.seek(self._offset)
-                whole = file.read()
+                for raw in regular.lines(file):
+                    if raw.endswith(b"\n"):
+                        self._offset = file.tell()
+                        found.append(_line(raw))
         except FileNotFoundError:
             return []
-        lines = whole[: whole.rfind(b"\n") + 1].split(b"\n")
-        self._offset += sum(len(raw) + 1 for raw in lines[:-1])
-        return [record for raw in lines[:-1] if (record := _line(raw + b"\n")) is not None]
-
-
-def torn_lines(path: Path) -> int:
-    """How many lines of the file are not whole records, a torn end included."""
-    if not path.is_file():
-        return 0
-    with _opened(path) as file:
-        return sum(1 for raw in file if _line(raw) is None)
+        except OSError as error:
+            raise regular.unreadable(self._path, error) from error
+        return [record for record in found if record is not None]
 
 
 def sweep(folder: Path) -> None:
@@ -179,6 +185,16 @@ def sweep(folder: Path) -> None:
 def unwritable(path: Path, error: OSError) -> LabError:
     """The error of a file that cannot be written, with what to do about the usual reasons."""
     return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, _REMEDY))
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with regular.opened(path) as file:
+            yield from regular.lines(file)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise regular.unreadable(path, error) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -96,7 +96,10 @@ def execution(run: RunDirectory, attempt: int | None = None) -> Execution:
 
     `attempt` waits for that one; None means the latest that a runner entered.
     """
-    lines = attempt_lines(run)
+    try:
+        lines = attempt_lines(run)
+    except LabError as error:  # nor can anybody find the lock
+        return Execution("lost", reason=error.what)
     if attempt is not None and lines and lines[0].get("attempt", attempt) != attempt:
         return Execution("waiting")
     exited = next((line for line in lines if line.get("event") == "exited"), None)
