@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lab.contracts import JobState, LogLine, Quote, Receipt, Resource
 from lab.errors import LabError
 from lab.jobs import CODE, PYTHON, RUN, STORE, archive, stages
-from lab.runs import records
+from lab.runs import logs, records
 from lab.runs.directory import RunDirectory
 from lab.runs.index import rows
 from lab.runs.status import attempt_lines, execution, is_held
@@ -71,10 +71,7 @@ class LocalBackend:
     def logs(self, receipt: Receipt, run: RunDirectory) -> Iterator[LogLine]:
         """Yield the logs of the latest attempt's stages, in the order in which they started."""
         for stage in _started_stages(run):
-            log = run.logs / f"{stage}.log"
-            if log.is_file():
-                with log.open(encoding="utf-8", errors="replace") as lines:
-                    yield from (LogLine(stage, line.rstrip("\n")) for line in lines)
+            yield from (LogLine(stage, line) for line in logs.read(run.logs / f"{stage}.log"))
 
     def fetch(self, receipt: Receipt, run: RunDirectory) -> Sequence[str]:
         """Everything is home already; name what should be there and is not."""

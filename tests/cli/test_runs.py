@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from lab.cli import runs_tracking
-from lab.runs import records
+from lab.runs import logs, records
 from lab.runs.directory import RunDirectory, every
 from lab.settings import read_settings
+
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
 
 
 def make(name, word="completed", **experiment):
@@ -140,6 +143,73 @@ def test_signs_that_could_repaint_the_terminal_are_not_printed(lab, run):
 
 def test_following_ends_with_the_run(lab, run):
     assert lab("runs", "logs", "latest", "--stage", "train", "--follow").out.endswith("train 4\n")
+
+
+def test_a_log_larger_than_the_memory_is_read_from_its_end_and_what_is_left_out_is_said(lab, run):
+    os.truncate(run.logs / "train.log", 30 << 30)
+    with (run.logs / "train.log").open("ab") as log:
+        log.write(b"\nalmost\nlast\n")
+
+    short = lab("runs", "logs", "latest", "--stage", "train", "-n", "2")
+    long = lab("runs", "logs", "latest", "--stage", "train", "-n", "3", "--json")
+
+    assert (short.out, short.err) == ("almost\nlast\n", "")
+    assert json.loads(long.out)["train"][1:] == ["almost", "last"]
+    assert "logs/train.log: its first 30.00 GiB are left out." in long.err
+
+
+def test_a_whole_log_is_printed_in_pieces_without_breaking_a_character(lab, run, monkeypatch):
+    monkeypatch.setattr(logs, "BLOCK_BYTES", 3)
+    (run.logs / "train.log").write_bytes("zwölf Bögen\nund mehr \U0001f600".encode() + b"\xf0\x9f")
+
+    assert (
+        lab("runs", "logs", "latest", "--stage", "train").out
+        == "zwölf Bögen\nund mehr \U0001f600\N{REPLACEMENT CHARACTER}"
+    )
+    assert lab("runs", "logs", "latest", "--stage", "train", "-n", "1").out.startswith("und mehr")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--follow",), ("-n", "1")], ids=str)
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_in_place_of_a_log_is_named_and_the_others_are_printed(lab, run, make, options):
+    (run.logs / "prepare.log").unlink()
+    make(run.logs / "prepare.log")
+
+    done = lab("runs", "logs", *options)
+    asked = lab("runs", "logs", "latest", "--stage", "prepare", *options)
+
+    assert done.code == 0
+    assert "train 4" in done.out
+    assert done.err.count("logs/prepare.log: cannot be read: is not a regular file") == 1
+    assert asked.code == 1
+    assert "logs/prepare.log: cannot be read: is not a regular file" in asked.err
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_without_lines_of_the_stages_every_log_is_printed(lab, run, make):
+    run.stages.unlink()
+    make(run.stages)
+
+    done = lab("runs", "logs")
+
+    assert done.code == 0
+    assert "prepare 4\ntrain 0" in done.out
+    assert done.err.count("stages.jsonl: cannot be read: is not a regular file") == 1
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize("name", ["metrics.jsonl", "stages.jsonl", "tracking.jsonl", "summary.json", "outcome.json"])
+def test_what_is_no_file_in_a_run_is_named_and_the_run_is_shown(lab, run, name, make):
+    (run.path / name).unlink(missing_ok=True)
+    make(run.path / name)
+
+    done = lab("runs", "show")
+    listed = lab("runs")
+
+    assert (done.code, listed.code) == (0, 0)
+    assert f"{name}: " in done.out
+    assert "is not a regular file" in done.out
+    assert run.id in listed.out
 
 
 def test_tags_and_a_note_are_put_on_and_taken_off(lab, run):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from lab.report.blocks import Table, Text
@@ -44,3 +46,10 @@ def test_what_is_no_table_is_said(file, content, said):
 
     assert isinstance(shown, Text)
     assert said in shown.text
+
+
+def test_a_table_of_gigabytes_is_named_and_not_read(file):
+    file.touch()
+    os.truncate(file, 30 << 30)
+
+    assert table(file, "x") == Text("x: left.csv, 30.00 GiB, is not shown inside the page.")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -16,10 +17,16 @@ from lab.report.specification import specification
 from lab.runs import records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from lab.runs.directory import RunDirectory
 
+NO_FILES: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "folder": os.mkdir,
+    "device": lambda path: os.symlink("/dev/zero", path),
+}
 HOSTILE = '</script><script>document.title="X"</script>'
 LOADING = re.compile(r"""(?:src|href|action|poster|data)\s*=\s*["']?(?!data:|#)|url\(|@import|fetch\(|XMLHttpRequest""")
 
@@ -104,6 +111,40 @@ def test_a_run_that_failed_says_first_why_with_the_end_of_its_log(stage: str, ru
     assert headings(outline)[1] == "trouble"
     assert f"This run failed in stage {stage} with exit code 1" in outline.text
     assert f"{stage} said this" in outline.text
+
+
+def test_of_a_log_larger_than_the_memory_the_end_is_shown(runs: Path) -> None:
+    run = write(runs, status="failed", failed_stage="train")
+    os.truncate(run.logs / "train.log", 30 << 30)
+    with (run.logs / "train.log").open("ab") as log:
+        log.write(b"\nlast words\n")
+
+    outline = written(run)
+
+    assert "The end of logs/train.log, without its first 30.00 GiB" in outline.text
+    assert "last words" in outline.text
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize(
+    "name", ["logs/train.log", "metrics.jsonl", "stages.jsonl", "summary.json", "artifacts.jsonl", "bundle.tar.gz"]
+)
+def test_what_is_no_file_in_a_run_is_named_and_the_page_is_still_made(
+    name: str, make: Callable[[Path], None], runs: Path
+) -> None:
+    run = write(runs, status="failed", failed_stage="train")
+    (run.path / name).unlink(missing_ok=True)
+    make(run.path / name)
+
+    outline = written(run)
+
+    assert "This run failed in stage train" in outline.text
+    if name == "logs/train.log":
+        assert "logs/train.log cannot be read: is not a regular file." in outline.text
+    elif name != "bundle.tar.gz":
+        assert f"Unreadable, shown as absent: {name}." in outline.text
+    if make is os.mkfifo:
+        assert f"{name} - unreadable: is not a regular file" in outline.text
 
 
 def test_a_run_that_has_only_its_config_still_has_a_page(runs: Path) -> None:

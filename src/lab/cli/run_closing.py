@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.cli.output import near, plain
+from lab.cli.output import near, plain, warn
 from lab.cli.output import show as output
 from lab.compare.formats import duration, quantity, size, speed
-from lab.runs import records
+from lab.errors import LabError
+from lab.runs import logs, records, regular
 from lab.runs.status import attempt_lines
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def record(run: RunDirectory, ending: Ending, report: Path | None, links: Mappin
         "reason": ending.reason,
         "exit_code": ending.exit_code,
         "missing": list(ending.missing),
-        "summary": records.read_json(run.summary),
+        "summary": _read(run.summary),
         "report": report,
         "links": dict(links),
     }
@@ -50,13 +51,14 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     output("", Text.assemble((ending.word, f"bold {colour}"), plain(reason, colour)))
     if ending.word in ("failed", "lost"):
         _show_log(run)
-    facts = [*noted(records.read_json(run.environment)), *figures(run), *_places(run, report, links)]
+    environment = _read(run.environment)
+    facts = [*noted(environment), *figures_of(_read(run.summary)), *_places(run, report, links)]
     if ending.word == "completed" and not run.summary.exists():
         facts = [*_last_words(run), *facts]
     output("", *fact_lines(facts), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
-    for name, why in _table(_table(records.read_json(run.environment) or {}, "notes"), SWITCHED_OFF).items():
+    for name, why in _table(_table(environment or {}, "notes"), SWITCHED_OFF).items():
         output(plain(f"observer {name} was switched off: {why}", "yellow"))
     output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
 
@@ -79,11 +81,6 @@ def noted(environment: Record | None) -> Iterator[tuple[str, str, str]]:
     for name, note in _table(environment or {}, "notes").items():
         if isinstance(note, str):
             yield name, note, ""
-
-
-def figures(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
-    """Yield what the run's own summary says, for the closing table."""
-    yield from figures_of(records.read_json(run.summary))
 
 
 def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
@@ -120,7 +117,7 @@ def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
 
 
 def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    cost, resource = records.read_json(run.cost) or {}, records.read_json(run.resource) or {}
+    cost, resource = _read(run.cost) or {}, _read(run.resource) or {}
     if cost.get("dollars") is not None:
         rate = quantity(cost.get("dollars_per_hour"), "dollars")
         yield "cost", quantity(cost["dollars"], "dollars"), f"at {rate} an hour"
@@ -135,10 +132,16 @@ def _places(run: RunDirectory, report: Path | None, links: Mapping[str, str]) ->
 
 def _last_words(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
     """What stages that are any command, and train nothing, said last."""
-    for name in dict.fromkeys(str(line["stage"]) for line in attempt_lines(run) if line.get("event") == "ended"):
-        lines = [line for line in _log_lines(run, name) if line.strip()]
-        if lines:
-            yield name, lines[-1].strip(), ""
+    for name in dict.fromkeys(str(line["stage"]) for line in _stage_lines(run) if line.get("event") == "ended"):
+        try:
+            said = [line for line in logs.end(run.logs / f"{name}.log").lines if line.strip()]
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield name, f"its log cannot be read: {error.strerror}", ""
+            continue
+        if said:
+            yield name, said[-1].strip(), ""
 
 
 def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
@@ -153,16 +156,35 @@ def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
 
 def _show_log(run: RunDirectory) -> None:
     """The end of the log of the stage that failed."""
-    started = [line.get("stage") for line in attempt_lines(run) if line.get("event") == "started"]
-    name = str(started[-1]) if started else "runner"
-    lines = _log_lines(run, name)[-LOG_LINES:]
-    if lines:
-        output("", plain(near(run.logs / f"{name}.log"), "dim"), *(plain(f"  {line}", "dim") for line in lines))
+    started = [line.get("stage") for line in _stage_lines(run) if line.get("event") == "started"]
+    log = run.logs / f"{started[-1] if started else 'runner'}.log"
+    try:
+        end = logs.end(log, LOG_LINES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        output("", plain(near(regular.unreadable(log, error).what), "dim"))
+        return
+    before = f", without its first {size(end.earlier_bytes)}" if end.earlier_bytes else ""
+    if end.lines:
+        output("", plain(f"{near(log)}{before}", "dim"), *(plain(f"  {line}", "dim") for line in end.lines))
 
 
-def _log_lines(run: RunDirectory, name: str) -> list[str]:
-    log = run.logs / f"{name}.log"
-    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+def _stage_lines(run: RunDirectory) -> list[Record]:
+    try:
+        return attempt_lines(run)
+    except LabError as error:
+        warn(near(error.what))
+        return []
+
+
+def _read(path: Path) -> Record | None:
+    """A record; one that cannot be read is named, and the others are told."""
+    try:
+        return records.read_json(path)
+    except LabError as error:
+        warn(near(error.what))
+        return None
 
 
 def _nats(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from lab.cli.output import console, plain
 from lab.cli.run_figures import Training, clock, stage_mark
 from lab.compare.formats import quantity
+from lab.runs import logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,12 +166,10 @@ class Live:
     def _last_words(self) -> str:
         """What the running stage printed last."""
         try:
-            with (self._run.logs / f"{self._current}.log").open("rb") as log:
-                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_BYTES))
-                lines = log.read().decode("utf-8", "replace").replace("\r", "\n").split("\n")
+            end = logs.end(self._run.logs / f"{self._current}.log", within=_LOG_BYTES)
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next((line.strip() for line in reversed(end.lines) if line.strip()), "")
 
 
 def _line(*words: Text) -> Text:

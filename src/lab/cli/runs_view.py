@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lab.cli import run_closing
 from lab.cli.output import near, plain, table
@@ -14,25 +14,26 @@ from lab.errors import LabError
 from lab.runs import records, shapes, tags
 from lab.runs.row import last_change, read_row
 from lab.runs.status import status
-from lab.runs.summary import read_or_rebuild
+from lab.runs.summary import rebuilt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
     from lab.runs.directory import RunDirectory
     from lab.runs.row import Row
+    from lab.runs.status import Status
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 def record(run: RunDirectory) -> Record:
     """Everything about one run as plain values."""
     now = status(run)
-    summary: Record | None = None
-    if run.summary.is_file() or run.metrics.is_file():
-        summary = read_or_rebuild(run, now.word, now.reason)
+    unreadable: list[str] = []
+    none: list[Record] = []
     return {
         "row": read_row(run),
         "status": now,
@@ -43,12 +44,13 @@ def record(run: RunDirectory) -> Record:
         "resource": _lenient(run, "resource"),
         "cost": _lenient(run, "cost"),
         "data_manifest": _lenient(run, "data_manifest"),
-        "summary": summary,
-        "stages": list(records.read_lines(run.stages)),
-        "torn_lines": records.torn_lines(run.metrics),
+        "summary": _summary(run, now, unreadable),
+        "stages": _or(none, unreadable, lambda: list(records.read_lines(run.stages))),
+        "torn_lines": _or(0, unreadable, lambda: records.torn_lines(run.metrics)),
         "tags": tags.read(run),
-        "tracking": list(records.read_lines(run.tracking)),
+        "tracking": _or(none, unreadable, lambda: list(records.read_lines(run.tracking))),
         "files": dict(_files(run)),
+        "unreadable": list(dict.fromkeys(unreadable)),
     }
 
 
@@ -56,6 +58,7 @@ def show(run: RunDirectory, record: Record) -> None:
     """Print one run for a person."""
     from rich.text import Text
 
+    unreadable = [one["unreadable"] for one in record.values() if isinstance(one, dict) and "unreadable" in one]
     record, faults = _fitting(record)
     now, row = record["status"], record["row"]
     colour = COLOURS.get(now.word, "")
@@ -73,6 +76,8 @@ def show(run: RunDirectory, record: Record) -> None:
             output(plain(f"{line.get('tracker')}: {line.get('reason')}", "yellow"))
     if faults:
         output(plain(f"left out, because nothing can be made of them: {', '.join(faults)}", "yellow"))
+    for what in dict.fromkeys([*unreadable, *record["unreadable"]]):
+        output(plain(near(what), "yellow"))
     if record["torn_lines"]:
         output(plain(f"{record['torn_lines']} lines of metrics.jsonl are torn and left out", "yellow"))
 
@@ -159,8 +164,25 @@ def _lenient(run: RunDirectory, name: str) -> Record:
         return {"unreadable": error.what}
 
 
+def _summary(run: RunDirectory, now: Status, unreadable: list[str]) -> Record | None:
+    """The worker's summary, or what the metrics still tell where it left none that can be read."""
+    known = _or(None, unreadable, lambda: records.read_json(run.summary))
+    if known is not None or not run.metrics.is_file():
+        return known
+    return _or(None, unreadable, lambda: rebuilt(run, now.word, now.reason))
+
+
+def _or(instead: T, unreadable: list[str], read: Callable[[], T]) -> T:
+    """What was read, or what stands for it, and then why it could not be."""
+    try:
+        return read()
+    except LabError as error:
+        unreadable.append(error.what)
+        return instead
+
+
 def _files(run: RunDirectory) -> Iterator[tuple[str, int]]:
     """The run's files with their sizes; links are named, never followed."""
     for path in sorted(run.path.rglob("*")):
-        if path.is_file() or path.is_symlink():
+        if path.is_symlink() or not path.is_dir():
             yield path.relative_to(run.path).as_posix(), path.lstat().st_size

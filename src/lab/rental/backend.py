@@ -22,7 +22,7 @@ from lab.rental.naming import owner_of
 from lab.rental.options import RentalOptions
 from lab.rental.rental import Rental
 from lab.rental.signals import Signals
-from lab.runs import records
+from lab.runs import logs, records
 from lab.settings import read_settings
 
 if TYPE_CHECKING:
@@ -111,10 +111,7 @@ class RentedBackend:
         """Yield the log lines that are home, in the order in which the stages started."""
         started = [str(line["stage"]) for line in records.read_lines(run.stages) if line.get("event") == "started"]
         for stage in dict.fromkeys(started):
-            log = run.logs / f"{stage}.log"
-            if log.is_file():
-                with log.open(encoding="utf-8", errors="replace") as lines:
-                    yield from (LogLine(stage, line.rstrip("\n")) for line in lines)
+            yield from (LogLine(stage, line) for line in logs.read(run.logs / f"{stage}.log"))
 
     def fetch(self, receipt: Receipt, run: RunDirectory) -> Sequence[str]:
         """Bring every result home, verified, and give the machine back.

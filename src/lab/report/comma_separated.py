@@ -6,6 +6,7 @@ import csv
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from lab.compare import formats
 from lab.report.blocks import Table, Text
 
 if TYPE_CHECKING:
@@ -15,10 +16,15 @@ if TYPE_CHECKING:
     from lab.report.blocks import Block
 
 ROWS = 200
+LARGEST_BYTES = 64 * 2**20
+"""Reading a larger one would take longer than the rest of the page."""
 
 
 def table(path: Path, title: str) -> Block:
     """Its first row names the columns; of a long file the first rows are shown."""
+    size = path.stat().st_size
+    if size > LARGEST_BYTES:
+        return Text(f"{title}: {path.name}, {formats.size(size)}, is not shown inside the page.")
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from lab.compare import formats
 from lab.compare.facts import flattened
 from lab.report import numbers
 from lab.report.blocks import Listing, Numbers, Section, Table, Text, bars
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,9 +117,9 @@ def experiment(run: RunFacts) -> Section:
 
 
 def files(run: RunFacts) -> Section:
-    """Every file of the run directory, with size and hash; links are listed and never followed."""
+    """All that is in the run directory, files with size and hash; links are listed and never followed."""
     rows = [
-        _file(path, run.run.path) for path in sorted(run.run.path.rglob("*")) if path.is_symlink() or path.is_file()
+        _file(path, run.run.path) for path in sorted(run.run.path.rglob("*")) if path.is_symlink() or not path.is_dir()
     ]
     shown = [row for row in rows if row[0] != run.run.report.name]
     return Section("files", "Files", [Table("", ("file", "size", "SHA-256"), shown, ("size",))])
@@ -128,10 +130,10 @@ def _file(path: Path, root: Path) -> tuple[str, str, str]:
     if path.is_symlink():
         return name, "-", "a link, not followed"
     try:
-        size = path.stat().st_size
-        if size > HASHED_BYTES:
-            return name, formats.size(size), "too large to hash here"
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > HASHED_BYTES:
+                return name, formats.size(size), "too large to hash here"
             return name, formats.size(size), hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return name, "-", f"unreadable: {error.strerror}"

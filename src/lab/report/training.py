@@ -9,6 +9,7 @@ from lab.compare import formats
 from lab.report import numbers
 from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
 from lab.report.numbers import counted
+from lab.runs import logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,16 +97,17 @@ def _ended(run: RunFacts) -> str:
     return f"{word}{f' in stage {stage}' if stage else ''}{f' with exit code {code}' if code else ''}"
 
 
-def _log_end(run: RunFacts) -> Iterator[Listing]:
+def _log_end(run: RunFacts) -> Iterator[Block]:
     stage = run.outcome.get("stage")
     for path in sorted(run.run.logs.glob(f"{stage}*")) if isinstance(stage, str) and stage.isidentifier() else ():
-        text = _tail(path.read_bytes())
-        if text:
-            yield Listing(f"The end of logs/{path.name}", text, folded=False)
-
-
-def _tail(content: bytes) -> str:
-    return "\n".join(content[-20_000:].decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+        try:
+            end = logs.end(path, LOG_LINES)
+        except OSError as error:
+            yield Text(f"logs/{path.name} cannot be read: {error.strerror}.")
+            continue
+        if end.lines:
+            before = f", without its first {formats.size(end.earlier_bytes)}" if end.earlier_bytes else ""
+            yield Listing(f"The end of logs/{path.name}{before}", "\n".join(end.lines), folded=False)
 
 
 def _flaws(run: RunFacts) -> Iterator[str]:

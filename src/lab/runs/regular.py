@@ -14,6 +14,7 @@ from lab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
     from pathlib import Path
 
 LONGEST_LINE_BYTES = 1 << 24
@@ -21,7 +22,7 @@ LONGEST_LINE_BYTES = 1 << 24
 _ENDLESS = "is not a regular file"
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader:
     """Open for reading. Raises `OSError`, whose words name what is wrong with it, for what is not a regular file."""
     return os.fdopen(descriptor(path, os.O_RDONLY), "rb")
 

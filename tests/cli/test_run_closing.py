@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from lab.cli import run_closing
+from lab.launch.follow import Ending
+from lab.runs import records
+from lab.runs.directory import RunDirectory
+
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
+FAILED = Ending("failed", "exit code 1", 1, [])
+COMPLETED = Ending("completed", "", 0, [])
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.create(tmp_path, "smoke")
+    records.append_line(run.stages, {"stage": "train", "event": "started"})
+    records.append_line(run.stages, {"stage": "train", "event": "ended", "exit_code": 1})
+    (run.logs / "train.log").write_text("".join(f"said {number}\n" for number in range(20)))
+    return run
+
+
+@pytest.mark.parametrize("ending", [FAILED, COMPLETED], ids=["failed", "completed"])
+def test_of_a_log_larger_than_the_memory_the_end_is_shown(run, ending, capsys):
+    os.truncate(run.logs / "train.log", 30 << 30)
+    with (run.logs / "train.log").open("ab") as log:
+        log.write(b"\nlast words\n")
+
+    run_closing.show(run, ending, None, {})
+
+    assert "last words" in capsys.readouterr().out
+
+
+def test_what_stands_before_the_shown_end_of_a_log_is_said_to_be_left_out(run, capsys):
+    run_closing.show(run, FAILED, None, {})
+
+    out = capsys.readouterr().out
+    assert "train.log, without its first 35 bytes" in out
+    assert ("said 4\n" in out, "said 5\n" in out) == (False, True)
+
+
+@pytest.mark.parametrize("ending", [FAILED, COMPLETED], ids=["failed", "completed"])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize("name", ["logs/train.log", "stages.jsonl", "environment.json", "summary.json", "cost.json"])
+def test_what_is_no_file_is_named_and_the_rest_of_the_closing_stays(run, name, make, ending, capsys):
+    (run.path / name).unlink(missing_ok=True)
+    make(run.path / name)
+
+    run_closing.show(run, ending, None, {})
+
+    printed = capsys.readouterr()
+    assert f"lab runs logs {run.id}" in printed.out or f"lab runs show {run.id}" in printed.out
+    assert "is not a regular file" in printed.out + printed.err
