@@ -191,6 +191,14 @@ def test_a_bundle_that_is_missing_is_named(store):
         store.open()
 
 
+def test_a_pipe_in_place_of_a_bundle_is_named_and_not_waited_for(store):
+    store.bundle.unlink()
+    os.mkfifo(store.bundle)
+
+    with pytest.raises(LabError, match=r"bundle\.tar\.gz: cannot be read: is not a regular file"):
+        store.open()
+
+
 def test_when_it_cannot_be_unpacked_nothing_is_left(store, monkeypatch):
     def full(*_):
         raise OSError(28, os.strerror(28))

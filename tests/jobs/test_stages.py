@@ -369,3 +369,36 @@ def test_lines_wait_in_memory_while_the_disk_is_full(tmp_path, monkeypatch):
 
     assert [line["event"] for line in records.read_lines(tmp_path / "stages.jsonl")] == ["started", "ended"]
     os.close(kept.handle)
+
+
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_a_log_that_is_no_file_fails_its_stage_by_name_and_the_run_ends(job, make):
+    make(job.logs / "train.log")
+
+    code = job.run(("train", "true"))
+
+    assert code == 126
+    assert job.line("ended")["reason"].startswith("cannot be started: ")
+    assert str(job.logs / "train.log") in job.line("ended")["reason"]
+
+
+@pytest.mark.parametrize("flags", [os.O_RDWR, os.O_WRONLY | os.O_APPEND | os.O_CREAT], ids=["reads", "appends"])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_is_never_opened(tmp_path, make, flags):
+    place = tmp_path / "stages.jsonl"
+    make(place)
+
+    with pytest.raises(OSError, match=r"not a regular file|Is a directory"):
+        stages.open_file(str(place), flags)
+
+
+def test_a_stage_gets_its_log_as_a_file_that_waits(tmp_path):
+    handle = stages.open_file(str(tmp_path / "train.log"), os.O_WRONLY | os.O_CREAT)
+
+    blocking = os.get_blocking(handle)
+    os.close(handle)
+
+    assert blocking

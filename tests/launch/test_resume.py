@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from lab.errors import LabError, Refused, UsageError
@@ -231,3 +233,22 @@ def test_an_attempt_whose_controller_and_runner_were_killed_is_written_down_befo
     outcome = records.read_json(run.earlier(1, run.outcome))
     assert (outcome["status"], outcome["attempt"]) == ("lost", 1)
     assert records.read_json(run.earlier(1, run.summary))["rebuilt"]
+
+
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize(
+    "name",
+    ["logs/train.log", "logs/runner.log", "metrics.jsonl", "stages.jsonl", "checkpoint.pt", "summary.json",
+     "bundle.tar.gz"],
+)  # fmt: skip
+def test_what_is_no_file_is_named_and_uses_up_no_attempt(run, name, make):
+    (run.path / name).unlink(missing_ok=True)
+    make(run.path / name)
+
+    with pytest.raises(LabError, match=rf"{name}: cannot be read: is not a regular file"):
+        prepare(run)
+
+    assert status(run).attempt == 1

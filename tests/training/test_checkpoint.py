@@ -57,6 +57,14 @@ def test_no_checkpoint_is_no_error(tmp_path):
     assert checkpoint.load(tmp_path / "checkpoint.pt") is None
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_in_place_of_a_checkpoint_is_named_and_not_waited_for(tmp_path, make):
+    make(tmp_path / "checkpoint.pt")
+
+    with pytest.raises(LabError, match=r"checkpoint\.pt: .*is not a regular file"):
+        checkpoint.load(tmp_path / "checkpoint.pt")
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 torn"])
 def test_a_broken_checkpoint_is_named(tmp_path, content):
     path = tmp_path / "checkpoint.pt"

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
-from lab.runs import records
+from lab.runs import records, regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,10 +88,10 @@ def code_folder(archive: Path, sha256: str, store: Path) -> Path:
     archive itself is not the one expected.
     """
     try:
-        content = archive.read_bytes()
+        with regular.opened(archive) as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise LabError(f"{archive}: cannot be read: {error.strerror}") from error
-    actual = hashlib.sha256(content).hexdigest()
+        raise regular.unreadable(archive, error) from error
     if actual != sha256:
         raise LabError(f"{archive}: is damaged: its SHA-256 is {actual}, expected {sha256}")
     target = store / "code" / sha256

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import mmap
@@ -20,6 +21,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -40,7 +42,7 @@ class Records:
     """Appends lines to the file of records; on a full disk they wait in memory for the next chance."""
 
     def __init__(self, path: str) -> None:
-        self.handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.handle = open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self.waiting: list[bytes] = []
 
     def lock(self) -> None:
@@ -119,7 +121,7 @@ class Stage:
         self.reason = ""
         self.asked = False
         self.killed = False
-        with log.open("ab") as output:
+        with os.fdopen(open_file(str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as output:
             self.log_start = output.tell()
             self.process = subprocess.Popen(
                 argv,
@@ -161,7 +163,7 @@ class Stage:
         """Cover values that were forwarded to the stage and that it printed."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(OSError, ValueError))  # an empty log cannot be mapped
-            file = stack.enter_context(self.log.open("r+b"))
+            file = stack.enter_context(os.fdopen(open_file(str(self.log), os.O_RDWR), "r+b"))
             text = stack.enter_context(mmap.mmap(file.fileno(), 0))
             for secret in secrets:
                 at = text.find(secret, self.log_start)
@@ -314,10 +316,25 @@ def _detached(plan: dict[str, Any]) -> int:
 
 
 def _redirect(log: Path) -> None:
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    output = open_file(str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, source in ((0, nothing), (1, output), (2, output)):
         os.dup2(source, number)
+
+
+def open_file(path: str, flags: int) -> int:
+    """`os.open` for a regular file only: to open a pipe is to wait for its other end, deaf to every signal."""
+    try:
+        handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.EINVAL, "is not a regular file", path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is not a regular file", path)
+    os.set_blocking(handle, True)
+    return handle
 
 
 def _explained(code: int, number: str | None) -> str:

@@ -17,7 +17,7 @@ from lab.experiment import Experiment, PartChoice
 from lab.launch import changes, collect, recording
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
-from lab.runs import attempts, records
+from lab.runs import attempts, records, regular
 from lab.runs.status import status
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
         raise LabError(f"{run.provenance}: does not say which bundle ran.", "Start anew with: lab run")
     _require_code(run, bundle_sha256)
     job = job_of(experiment, plugins, bundle_sha256, known)
+    _require_files(run, job)
     export(job.forwarded, known)
     return Resumption(
         run=run,
@@ -151,11 +152,26 @@ def _read(path: Path) -> Record:
 def _require_code(run: RunDirectory, sha256: str) -> None:
     """Raise `LabError` when the bundle kept in the run is not the one that ran: found before it costs an attempt."""
     try:
-        actual = hashlib.sha256(run.bundle.read_bytes()).hexdigest()
+        with regular.opened(run.bundle) as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise LabError(f"{run.bundle}: cannot be read: {error.strerror}", "Start anew with: lab run") from error
     if actual != sha256:
         raise LabError(f"{run.bundle}: is damaged: it is not the code that ran.", "Start anew with: lab run")
+
+
+def _require_files(run: RunDirectory, job: Job) -> None:
+    """Raise `LabError` for what is no file where the attempt reads or writes one: found before it costs an attempt."""
+    logs = [run.logs / f"{name}.log" for name in ("runner", *(stage.name for stage in job.stages))]
+    written = (run.stages, run.metrics, run.artifacts, run.tracking, run.checkpoint, run.data_manifest)
+    figures = (run.summary, run.environment, run.outcome)
+    for path in (*written, *figures, *logs):
+        try:
+            regular.require(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise regular.unreadable(path, error) from error
 
 
 def described(resumption: Resumption) -> str:

@@ -24,7 +24,7 @@ _ENDLESS = "is not a regular file"
 
 def opened(path: Path) -> BufferedReader:
     """Open for reading. Raises `OSError`, whose words name what is wrong with it, for what is not a regular file."""
-    return os.fdopen(descriptor(path, os.O_RDONLY), "rb")
+    return open(descriptor(path, os.O_RDONLY), "rb")
 
 
 def descriptor(path: Path, flags: int) -> int:

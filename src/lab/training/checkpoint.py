@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lab.errors import LabError
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +57,7 @@ def load(path: Path) -> State | None:
 
 def _require_whole(path: Path) -> None:
     """Check every record's checksum: torch does not, and would train on with a flipped byte."""
-    with zipfile.ZipFile(path) as archive:
+    with regular.opened(path) as file, zipfile.ZipFile(file) as archive:
         damaged = archive.testzip()
     if damaged is not None:
         raise LabError(
