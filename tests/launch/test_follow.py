@@ -228,3 +228,27 @@ def test_a_run_directory_that_disappears_ends_the_watch_and_asks_the_job_to_stop
         follow.execute(run, job, backend, RecordingView(), NoTrackers())
 
     assert backend.calls == ["submit", "stop"]
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "stages.jsonl"])
+def test_a_pipe_in_place_of_what_is_followed_is_told_once_and_the_run_ends_as_it_did(run, name):
+    view = RecordingView()
+    os.mkfifo(run.path / name)
+
+    _, ending = execute(run, (RUNNING, None), (RUNNING, None), (FINISHED, None), view=view)
+
+    assert ending.word == "completed"
+    assert [told for told in view.notices if name in told] == [
+        f"{run.path / name}: cannot be read: is not a regular file (the run goes on)"
+    ]
+
+
+def test_a_summary_that_cannot_be_rebuilt_is_said_in_the_outcome(run):
+    def wrecked(run):
+        records.append_line(run.metrics, {"kind": "step", "step": 1, "loss": 1.0, "time": 1.0})
+        os.mkfifo(run.stages)
+
+    _, ending = execute(run, (JobState("finished", "train", 1, "exit code 1"), wrecked))
+
+    assert ending.word == "failed"
+    assert records.read_json(run.outcome)["reason"].startswith("exit code 1; no summary can be rebuilt: ")

@@ -12,7 +12,7 @@ from lab.cli.run_figures import clock
 from lab.cli.run_view import Lines, Live, Silent
 from lab.compare.formats import quantity, size, speed
 from lab.errors import Interrupted, LabError
-from lab.launch.follow import StageLines
+from lab.launch.follow import StageLines, new_lines
 from lab.runs import records
 from lab.runs.row import read_row
 from lab.runs.status import status
@@ -50,12 +50,12 @@ def _watch(run: RunDirectory, view: View) -> None:
         now = status(run)  # asked before reading: what was written until then is shown
         if now.attempt != attempt:
             attempt, stages = now.attempt, StageLines(run, now.attempt)
-        lines = list(stages.new())
+        lines = new_lines(stages, view)
         starts = [at for at, line in enumerate(lines) if line.get("event") == "started"]
         running = starts[-1] + 1 if starts else 0
         for line in lines[:running]:
             view.stage(line)
-        for line in metrics.new():
+        for line in new_lines(metrics, view):
             view.metric(line)
         for line in lines[running:]:  # a stage ends after its steps
             view.stage(line)

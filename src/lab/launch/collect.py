@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lab.errors import LabError
 from lab.launch import recording
 from lab.runs import records, summary
 from lab.runs.status import verdict
@@ -22,7 +23,12 @@ def settle(run: RunDirectory, state: JobState, attempt: int) -> tuple[Word, str]
     word: Word = "lost" if state.phase == "lost" else verdict(1 if state.exit_code is None else state.exit_code)
     reason = _reason(word, state, written)
     if written is None and run.metrics.is_file():
-        records.write_json(run.summary, summary.rebuilt(run, word, reason))
+        try:
+            written = summary.rebuilt(run, word, reason)
+        except LabError as error:
+            reason = "; ".join(filter(None, (reason, f"no summary can be rebuilt: {error.what}")))
+        else:
+            records.write_json(run.summary, written)
     recording.set_outcome(
         run, word, attempt, stage=state.stage, exit_code=state.exit_code, reason=reason, ended=recording.now()
     )

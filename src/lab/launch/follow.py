@@ -102,6 +102,15 @@ class StageLines:
                 yield line
 
 
+def new_lines(lines: StageLines | Tail, view: View) -> list[Record]:
+    """What came since the last call; a file that cannot be read is told once and ends nothing."""
+    try:
+        return list(lines.new())
+    except LabError as error:
+        view.notice(f"{error.what} (the run goes on)")
+        return []
+
+
 def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers: Trackers) -> Ending:
     """Submit the job, follow it until it ended, bring everything home, and write down how it ended."""
     if isinstance(backend, Talks):
@@ -158,9 +167,9 @@ def _watch(
             backend.records(receipt, run)
         except LabError as error:
             view.notice(f"{error.what} (the run goes on)")
-        for line in stages.new():
+        for line in new_lines(stages, view):
             view.stage(line)
-        for line in metrics.new():
+        for line in new_lines(metrics, view):
             view.metric(line)
         trackers.tend()
         view.tick()

@@ -152,11 +152,12 @@ class Tail:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
+        self._told = False
 
     def new(self) -> list[Record]:
         """The whole lines added since the last call; from the start when the file was made anew.
 
-        Raises `LabError` naming the file when it cannot be read.
+        Raises `LabError` naming the file when it cannot be read, once: whoever goes on asking hears nothing more.
         """
         found = []
         try:
@@ -171,7 +172,9 @@ class Tail:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise regular.unreadable(self._path, error) from error
+            if not self._told:
+                self._told = True
+                raise regular.unreadable(self._path, error) from error
         return [record for record in found if record is not None]
 
 
