@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import venv
@@ -11,11 +12,13 @@ from typing import ClassVar
 
 import pytest
 
-from lab.rental import requirements
+from lab.rental import homecoming, requirements
 from lab.rental.agent import durable, growth, install, planning
 from lab.rental.agent.life import MOST_BOOTS, Life
 from lab.rental.agent.paths import Places, pattern
 from lab.rental.agent.selfstop import SelfStop
+from lab.rental.agent_contract import Grown
+from lab.runs.directory import RunDirectory
 
 IDLE, LIMIT = 900.0, 3600.0
 
@@ -432,3 +435,29 @@ def dist_infos(python):
 def test_a_carried_file_cannot_leave_the_code(tmp_path):
     with pytest.raises(ValueError, match="leaves the folder"):
         install.describe(tmp_path, {"name": "x", "version": "1", "entry_points": "", "files": {"../escape.py": ""}})
+
+
+# what is no file in a run directory
+
+
+def test_a_pipe_among_records_and_logs_is_passed_by(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for name in ("metrics.jsonl", "logs/train.log", "summary.json", "checkpoint.pt"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "stages.jsonl").write_bytes(b"{}\n")
+
+    assert [one["path"] for one in growth.look(tmp_path, {}, [])] == ["stages.jsonl"]
+    assert growth.replaced(tmp_path) == []
+
+
+def test_at_home_too_a_pipe_is_passed_by_and_never_written_into(tmp_path):
+    run = RunDirectory.create(tmp_path, "smoke")
+    run.stages.write_bytes(b"{}\n")
+    for path in (run.metrics, run.logs / "train.log"):
+        os.mkfifo(path)
+
+    found = homecoming.cursors(run)
+    homecoming.append(run, Grown("metrics.jsonl", 0, b"{}\n"))
+
+    assert list(found) == ["stages.jsonl"]
+    assert run.metrics.is_fifo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from lab.rental import paths
 from lab.rental.agent_contract import AgentRefused, AgentUnreachable, Cursor
 from lab.rental.fetching import Damaged, Errand, fetch
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from lab.rental.agent_contract import Agent, Grown, Poll, RemoteFile, Replaced
@@ -84,12 +86,13 @@ def cursors(run: RunDirectory) -> dict[str, Cursor]:
         for name in names:
             path = Path(folder, name)
             if name.endswith(".jsonl") or (name.endswith(".log") and path.parent.name == run.logs.name):
-                found[path.relative_to(run.path).as_posix()] = _cursor(path)
+                with contextlib.suppress(OSError):  # what is no file holds nothing that the machine could go on with
+                    found[path.relative_to(run.path).as_posix()] = _cursor(path)
     return found
 
 
 def _cursor(path: Path) -> Cursor:
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))
         return Cursor(size, hashlib.sha256(file.read()).hexdigest())
@@ -100,8 +103,10 @@ def append(run: RunDirectory, grown: Grown) -> None:
     if not _acceptable(run, grown.path):
         return
     path = run.path.joinpath(*grown.path.split("/"))
+    if path.exists() and not path.is_file():
+        return  # the whole file takes its place when it is fetched
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    handle = regular.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW)
     try:
         size = os.fstat(handle).st_size
         if grown.offset > size:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +57,20 @@ def replaced(run: Path) -> list[dict[str, Any]]:
                 status = file.stat()
             except OSError:
                 continue
+            if not stat.S_ISREG(status.st_mode):
+                continue
             path = file.relative_to(run).as_posix()
             found.append({"path": path, "size": status.st_size, "version": version(status)})
     return found
+
+
+def opened(file: Path) -> BinaryIO:
+    """Open a plain file for reading; a pipe would wait for its other end, and the agent for the pipe."""
+    content = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
+        content.close()
+        raise FileNotFoundError(2, "it is no plain file")
+    return content
 
 
 def version(status: os.stat_result) -> str:
@@ -67,7 +79,7 @@ def version(status: os.stat_result) -> str:
 
 
 def _grown(file: Path, cursor: dict[str, Any] | None, secrets: list[bytes], left: int) -> tuple[int, bytes] | None:
-    with open(file, "rb") as content:
+    with opened(file) as content:
         size = os.fstat(content.fileno()).st_size
         offset = int(cursor["offset"]) if cursor else 0
         start = max(0, offset - TAIL_BYTES - LONGEST_SECRET)

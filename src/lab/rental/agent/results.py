@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import stat
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .answers import Refused, refused_by_disk
-from .growth import version
+from .growth import opened, version
 from .paths import Places, fault, pattern
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Results:
         if entry is None or file is None or entry["path"] != path:
             raise Refused("gone", f"{path!r} is not on the list of results")
         try:
-            content = _open(file)
+            content = opened(file)
         except OSError as error:
             raise Refused("gone", f"{path!r} is not there any more: {error.strerror}") from error
         if os.fstat(content.fileno()).st_size != entry["size"]:
@@ -148,7 +147,7 @@ def _spelled(path: str) -> str:
 def hashed(path: str, file: Path) -> dict[str, Any]:
     """One entry of the list: the hash of the whole and of each chunk, read once."""
     whole, chunks, size = hashlib.sha256(), [], 0
-    with _open(file) as content:
+    with opened(file) as content:
         while True:
             chunk, left = hashlib.sha256(), CHUNK_BYTES
             while left and (block := content.read(min(BLOCK_BYTES, left))):
@@ -160,11 +159,3 @@ def hashed(path: str, file: Path) -> dict[str, Any]:
                 chunks.append(chunk.hexdigest())
             if left:
                 return {"path": path, "size": size, "sha256": whole.hexdigest(), "chunks": chunks}
-
-
-def _open(file: Path) -> BinaryIO:
-    content = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-    if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
-        content.close()
-        raise FileNotFoundError(2, "it is no plain file")
-    return content

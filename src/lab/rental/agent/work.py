@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import durable
 from .answers import Refused, refused_by_disk
+from .growth import opened
 from .paths import Places, fault
 from .planning import RUNNER, stage_plan
 
@@ -151,7 +152,7 @@ class Work:
         """The stage that started last, and the record of the job's end if there is one."""
         stage, ending = None, None
         try:
-            with open(self._places.run / "stages.jsonl", "rb") as file:
+            with opened(self._places.run / "stages.jsonl") as file:
                 file.seek(start)
                 lines = file.read().split(b"\n")[:-1]
         except OSError:
