@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lab.runs import regular
 from lab.runs.series_names import EVALUATION, RATE, SAMPLED, SILENT, STEP
 from lab_mlflow import names
 
@@ -48,12 +49,14 @@ class Reader:
         if not offset:
             return True
         try:
-            with self.path.open("rb") as file:
+            with regular.opened(self.path) as file:
                 while left and (piece := file.read(min(left, 1 << 20))):
                     digest.update(piece)
                     left -= len(piece)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            raise regular.unreadable(self.path, error) from error
         if left or digest.hexdigest() != sha256:
             return False
         self.offset, self.digest = offset, digest
@@ -62,12 +65,14 @@ class Reader:
     def new(self) -> Iterator[tuple[list[Point], int]]:
         """Yield the points of each whole line after the offset, and where the line ends."""
         try:
-            file = self.path.open("rb")
+            file = regular.opened(self.path)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise regular.unreadable(self.path, error) from error
         with file:
             file.seek(self.offset)
-            for raw in file:
+            while raw := file.readline(regular.LONGEST_LINE_BYTES):
                 if not raw.endswith(b"\n"):
                     return
                 self.offset += len(raw)

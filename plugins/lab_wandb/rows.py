@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from lab.runs import regular
 from lab.runs.series_names import EVALUATION, RATE, SILENT, STEP
 
 if TYPE_CHECKING:
@@ -40,24 +41,28 @@ def prefix_sha256(path: Path, length: int) -> str | None:
     """What identifies the part that was mirrored; None when the file is shorter by now."""
     digest, left = hashlib.sha256(), length
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             while left and (piece := file.read(min(left, 1 << 20))):
                 digest.update(piece)
                 left -= len(piece)
     except FileNotFoundError:
         return None if length else digest.hexdigest()
+    except OSError as error:
+        raise regular.unreadable(path, error) from error
     return None if left else digest.hexdigest()
 
 
 def _lines(path: Path, offset: int) -> Iterator[tuple[dict[str, Any], int]]:
     """Whole lines with the offset at which each ends; a torn one is not there yet, or never was."""
     try:
-        file = path.open("rb")
+        file = regular.opened(path)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise regular.unreadable(path, error) from error
     with file:
         file.seek(offset)
-        for raw in file:
+        while raw := file.readline(regular.LONGEST_LINE_BYTES):
             offset += len(raw)
             if not raw.endswith(b"\n"):
                 return

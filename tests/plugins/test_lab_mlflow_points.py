@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
+from lab.errors import LabError
 from lab.runs import records
 from lab_mlflow.points import Reader
 
@@ -42,3 +47,16 @@ def test_what_is_sampled_by_time_is_not_thinned_by_steps(tmp_path):
 
     assert {"train/loss", "perf/tokens_per_second", "system/gpu_0_power_usage_watts"} <= found
     assert "train/learning_rate" not in found
+
+
+NO_FILES = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: os.symlink("/dev/zero", path)}
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_metrics_that_are_no_file_are_named_and_not_waited_for(tmp_path, make):
+    path = tmp_path / "metrics.jsonl"
+    make(path)
+
+    for read in (points, lambda path: Reader(path).skip_to(10, "sha")):
+        with pytest.raises(LabError, match=r"metrics\.jsonl: cannot be read: is not a regular file"):
+            read(path)
