@@ -219,7 +219,18 @@ def test_a_file_whose_name_cannot_name_a_run_is_refused(folder):
         ("train.warmup_steps = 10", "train: warmup_steps 10 leaves none of the 10 steps to measure"),
         ("optimizer.learning_rate = nan", "optimizer.learning_rate: must be a finite number, not nan"),
         ("optimizer.betas = [0.9, 1.0]", "optimizer.betas.1: must be less than 1, not 1.0"),
-        ("attention = 3", "attention: must be a table, not 3"),
+        ("attention = 3", "attention: must be the name of a part, in quotes, or a table with its name and options"),
+        ("data.source = false", "data.source: must be the name of a part, in quotes, or a table with its name and"),
+        ("loss = ''", "loss.name: must not be empty"),
+        ("observers.profiler = 3", "observers.profiler: must be a table of options, true or false, not 3"),
+        ("observers.memory = false", "observers.memory: is false, and there is no such observer to switch off"),
+        ("observers.memory = {name = 'x'}", "observers: memory has a key 'name', but is a name already"),
+        ("observers.'' = {}", "observers: '' is no name of a part"),
+        ("trackers.'' = false", "trackers: '' is no name of a part"),
+        ("environment.image = 'a b;c'", "environment.image: 'a b;c' is not an image such as"),
+        ("environment.image = 'a/Upper:1'", "environment.image: 'a/Upper:1' is not an image such as"),
+        ("environment.image = 'a@sha256:12'", "environment.image: 'a@sha256:12' is not an image such as"),
+        ("environment.gpu = ''", "environment.gpu: must not be empty"),
         ("model.heads = 5", "model: width 64 is not a multiple of heads 5"),
         ("model.layers = []", "model.layers: must be a whole number"),
         ("batch = { packs = 1, tokens = 64 }", "batch: give either packs or tokens, not both and not neither"),
@@ -250,6 +261,64 @@ def test_a_fault_names_the_file_and_the_key(folder, text, message):
 
     assert error.what.startswith(f"{folder / 'child.toml'}: {message}")
     assert error.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["debian", "debian:12", "localhost:5000/a", "ghcr.io/acme/lab.train_x--y/z:V1.0_rc-2", "[::1]:5000/a/b:1",
+     "nvcr.io/nvidia/pytorch:25.01-py3", f"a/b:1@sha256:{'0' * 64}", f"a@sha512:{'aF' * 64}"],
+)  # fmt: skip
+def test_what_registries_take_for_an_image_passes(folder, image):
+    write(folder, "child", f'extends = "base"\nenvironment.image = "{image}"\n')
+
+    assert load("child", folder).experiment.environment.image == image
+
+
+@pytest.mark.parametrize(
+    ("key", "characters"),
+    [("description", 2_000), ("group", 500), ("attention.name", 500), ("environment.gpu", 500),
+     ("environment.network_volume", 500), ("environment.image", 500), ("data.tokenizer.revision", 500),
+     ("attention.provider", 100_000), ("observers.profiler.path", 100_000)],
+)  # fmt: skip
+def test_a_text_that_nobody_writes_is_refused_without_being_repeated(folder, key, characters):
+    error = fault(folder, f'extends = "base"\n{key} = "{"x" * (characters + 1)}"\n')
+
+    told = f"{key}: must have at most {characters:_} characters, not {characters + 1:_}"
+    assert error.what == f"{folder / 'child.toml'}: {told}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f'description = "{"x" * 1_000_000}"', ": is larger than 1_000_000 bytes"),
+        (f"{'x' * 201} = 1", "holds a key of 201 characters; at most 200"),
+        (f"results = ['{'x' * 501}']", "results.0: must have at most 500 characters, not 501"),
+        (f"attention.{'a.' * 30}b = 1", "is nested too deeply: at most 20 tables in one another"),
+        (f"attention.a = {'[' * 30}{']' * 30}", "is nested too deeply: at most 20 tables in one another"),
+        (f"attention.a = {'[' * 5_000}{']' * 5_000}", "child.toml: its tables are nested too deeply"),
+        ("attention.rows = 0x1ffffffffffffffff", "attention.rows: must be a whole number of at most 64 bits"),
+    ],
+)
+def test_what_no_experiment_needs_is_refused_with_its_file_whoever_extends_it(folder, text, told):
+    write(folder, "child", text + "\n")
+
+    error = fault(folder, 'extends = "child"\n', name="grandchild")
+
+    assert told in error.what
+    assert str(folder / "child.toml") in error.what
+    assert len(error.what) < 500
+
+
+def test_bounds_hold_for_what_is_set_on_the_command_line_too(folder):
+    with pytest.raises(UsageError, match=r"--set: attention\.provider: must have at most 100_000 characters"):
+        load("base", folder, [f"attention.provider={'x' * 100_001}"])
+    with pytest.raises(UsageError, match=r"--set: observers\.memory: is false, and there is no such observer"):
+        load("base", folder, ["observers.memory=false"])
+
+
+@pytest.mark.parametrize("key", ["environment.gpu", "environment.network_volume", "data.tokenizer.revision", "group"])
+def test_what_is_set_for_a_text_stays_one_whatever_bounds_it(folder, key):
+    assert flat(load("base", folder, [f"{key}=607e30"]).experiment)[key] == "607e30"
 
 
 def test_a_package_that_pip_would_read_as_an_option_is_refused(folder):

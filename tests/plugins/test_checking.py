@@ -145,6 +145,13 @@ def test_a_tracker_switched_off_needs_no_plugin(acme):
     assert acme.check(experiment(trackers={"nowhere": False})).trackers == {"nowhere": False}
 
 
+def test_a_tracker_that_is_misspelt_where_it_is_switched_off_is_no_tracker_of_somebody_else(acme):
+    with pytest.raises(UsageError) as refused:
+        acme.check(Experiment.model_validate({**TRAINS, "data": DATA, "trackers": {"miror": False}}))
+
+    assert refused.value.what == "x: trackers.miror: no tracker is called 'miror'. Did you mean 'mirror'?"
+
+
 def test_the_plugins_that_a_run_uses_are_named_once(acme):
     used = acme.used(experiment(attention="acme", observers={"watch": {}}), backend="local")
 

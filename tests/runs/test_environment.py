@@ -64,13 +64,13 @@ def test_a_version_that_says_so_itself_is_believed(monkeypatch):
 
 
 def test_what_is_declared_and_here_is_no_difference():
-    declared = Environment(packages=("torch==2.14.1", "Liger_Kernel>=0.8"), gpu="H100", image="a@b")
+    declared = Environment(packages=("torch==2.14.1", "Liger_Kernel>=0.8"), gpu="H100", image="a:b")
 
-    assert differences(declared, {"torch": "2.14.1+cu126", "liger-kernel": "0.8.4"}, "H100", "a@b") == []
+    assert differences(declared, {"torch": "2.14.1+cu126", "liger-kernel": "0.8.4"}, "H100", "a:b") == []
 
 
 def test_what_differs_is_named_with_both_values():
-    declared = Environment(packages=("torch==2.14.1", "nope"), gpu="H100", image="a@b")
+    declared = Environment(packages=("torch==2.14.1", "nope"), gpu="H100", image="a:b")
 
     found = differences(declared, {"torch": "2.13.0"}, None, None)
 
@@ -78,7 +78,7 @@ def test_what_differs_is_named_with_both_values():
         Difference("package", "torch==2.14.1", "torch==2.13.0"),
         Difference("package", "nope", None),
         Difference("gpu", "H100", None),
-        Difference("image", "a@b", None),
+        Difference("image", "a:b", None),
     ]
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
+SAID_ALREADY = ("missing", "value_error", "string_too_long", "string_too_short")
+"""Faults whose message needs no value behind it."""
 PLAIN = {
     "missing": "is missing",
     "model_type": "must be a table",
@@ -79,12 +81,20 @@ def _line(fault: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
     if fault["type"] == "extra_forbidden":
         table = model_at(model, location[:-1])
         return unknown_key(key, list(table.model_fields) if table else [], list(keys(model)))
-    message = PLAIN.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
+    message = PLAIN.get(fault["type"]) or _length(fault) or fault["msg"].removeprefix("Value error, ")
     message = message.replace("Input should", "must", 1)
     given = fault["input"]
-    if fault["type"] not in ("missing", "value_error") and isinstance(given, (str, int, float)):
+    if fault["type"] not in SAID_ALREADY and isinstance(given, (str, int, float)):
         message += f", not {_short(given)}"
     return f"{key}: {message}" if key else message
+
+
+def _length(fault: ErrorDetails) -> str:
+    """A text that is too long or empty, without the text itself."""
+    bounds, given = fault.get("ctx", {}), fault["input"]
+    if fault["type"] == "string_too_long" and isinstance(given, str):
+        return f"must have at most {bounds['max_length']:_} characters, not {len(given):_}"
+    return "must not be empty" if fault["type"] == "string_too_short" and bounds.get("min_length") == 1 else ""
 
 
 def _short(value: object) -> str:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from lab.errors import UsageError
+from lab.experiment.bounds import read_bounded, require_bounded
 from lab.experiment.faults import explain
 from lab.experiment.finding import locate
 from lab.experiment.merging import Table, merged, override
+from lab.experiment.values import switched_off
 from lab.experiment.whole import Experiment
 
 if TYPE_CHECKING:
@@ -67,10 +69,10 @@ def load(name: str, folder: Path, overrides: Sequence[str] = ()) -> Loaded:
 
     Raises `UsageError` naming the file and the key for anything that no experiment may say.
     """
-    try:
-        return _resolved(list(_chain(name, folder)), [override(text) for text in overrides])
-    except RecursionError:
-        raise UsageError(f"{name}: its tables are nested too deeply.") from None
+    changes = [override(text) for text in overrides]
+    for change in changes:
+        require_bounded(change, COMMAND_LINE)
+    return _resolved(list(_chain(name, folder)), changes)
 
 
 def flat(experiment: Experiment) -> dict[str, object]:
@@ -90,6 +92,7 @@ def _resolved(chain: Sequence[tuple[Path, Table]], overrides: Sequence[Table]) -
     steps: list[tuple[str, Experiment]] = []
     for child, name, place, tables in layers:
         for own in tables:
+            _refuse_idle_switches(table, own, place)
             table = merged(table, own)
             for key, _ in _leaves(own):
                 origins.pop(key, None)
@@ -120,13 +123,17 @@ def _chain(name: str, folder: Path) -> Iterator[tuple[Path, Table]]:
 
 def _read(path: Path) -> Table:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        table = tomllib.loads(read_bounded(path).decode("utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: is not UTF-8 text (byte {error.start})", "Save it as UTF-8.") from error
     except ValueError as error:  # also a number of thousands of digits
         raise UsageError(f"{path}: is not valid TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{path}: its tables are nested too deeply.") from None
+    require_bounded(table, str(path))
+    return table
 
 
 def _validated(table: Table, name: str, where: str) -> Experiment:
@@ -136,6 +143,20 @@ def _validated(table: Table, name: str, where: str) -> Experiment:
         return Experiment.model_validate({**table, "name": name})
     except ValidationError as error:
         raise UsageError("\n".join(f"{where}: {line}" for line in explain(error, Experiment))) from error
+
+
+def _refuse_idle_switches(base: Table, own: Table, where: str) -> None:
+    """`false` switches off an observer that the base has; where it has none, the person meant something else.
+
+    Trackers are not judged here: which are on without being named is not known here.
+    """
+    observers, known = own.get("observers"), base.get("observers")
+    for name, value in observers.items() if isinstance(observers, dict) else ():
+        if switched_off(value) and not (isinstance(known, dict) and name in known):
+            raise UsageError(
+                f"{where}: observers.{name}: is {str(value).lower()}, and there is no such observer to switch off",
+                f"Remove it, or give it a table of options: {name} = {{ ... }}",
+            )
 
 
 def _leaves(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

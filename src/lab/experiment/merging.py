@@ -6,13 +6,14 @@
    options without a name go to the part that the base names.
 4. Of two keys that exclude each other (batch.packs and batch.tokens, environment.volume_gb and
    environment.network_volume) the one set last drops the other.
-5. `false` for an observer or a tracker switches off what the base has.
+5. `false` for an observer or a tracker switches off what the base has; an observer that it has not is refused.
 """
 
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from lab.errors import UsageError
 from lab.experiment.faults import model_at
@@ -89,4 +90,13 @@ def _is_text(path: Sequence[str]) -> bool:
     """Whether this key holds text: a revision such as 607e30 is not the number that TOML reads in it."""
     table = model_at(Experiment, path[:-1])
     field = table.model_fields.get(path[-1]) if table is not None else None
-    return field is not None and field.annotation in (str, str | None)
+    return field is not None and _text_only(field.annotation)
+
+
+def _text_only(annotation: object) -> bool:
+    """Whether nothing but text, or nothing at all, is of this type, whatever bounds the text has."""
+    kinds = [inner for inner in get_args(annotation) if inner is not NoneType]
+    if get_origin(annotation) is Annotated:
+        return _text_only(kinds[0])
+    choice = isinstance(annotation, UnionType) or get_origin(annotation) is Union
+    return annotation is str or (choice and all(map(_text_only, kinds)))

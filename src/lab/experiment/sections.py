@@ -13,6 +13,8 @@ from lab.experiment.values import (
     Dollars,
     Gigabytes,
     Hours,
+    Image,
+    Name,
     NotNegative,
     Package,
     Positive,
@@ -33,7 +35,7 @@ class PartChoice(Section):
     """Which part, by name, and the options it gets; `"sdpa"` is short for `{ name = "sdpa" }`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    name: str = Field(min_length=1)
+    name: Name
 
     @property
     def options(self) -> dict[str, Any]:
@@ -42,6 +44,9 @@ class PartChoice(Section):
 
 
 def _named(value: object) -> object:
+    if not isinstance(value, (str, dict, PartChoice)):
+        said = str(value).lower() if isinstance(value, bool) else repr(value)
+        raise ValueError(f"must be the name of a part, in quotes, or a table with its name and options, not {said}")
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -51,8 +56,8 @@ Choice = Annotated[PartChoice, BeforeValidator(_named)]
 class Tokenizer(Section):
     """The vocabulary, at one commit of its repository."""
 
-    name: str = Field(default=GPT2, min_length=1)
-    revision: str = Field(default="607a30d783dfa663caf39e06633721c8d4cfcd7e", min_length=1)
+    name: Name = GPT2
+    revision: Name = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
 
     @model_validator(mode="after")
     def _pinned(self) -> Self:
@@ -156,14 +161,14 @@ class Checkpoint(Section):
 class Environment(Section):
     """The machine and packages that a rented machine gets, and that a local one is compared with."""
 
-    gpu: str | None = None
+    gpu: Name | None = None
     gpus: Count = 1
-    image: str | None = None
+    image: Image | None = None
     packages: tuple[Package, ...] = ()
-    torch_index: str | None = Field(default=None, pattern=r"^[a-z0-9.]+$")
+    torch_index: str | None = Field(default=None, max_length=50, pattern=r"^[a-z0-9.]+$")
     disk_gb: Gigabytes = 30
     volume_gb: Gigabytes | None = None
-    network_volume: str | None = None
+    network_volume: Name | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -184,8 +189,8 @@ class Limits(Section):
 class StageSection(Section):
     """One command of an experiment that trains nothing with `lab`: an argument list, never a shell line."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    name: str = Field(max_length=50, pattern=r"^[a-z][a-z0-9-]*$")
     run: tuple[str, ...] = Field(min_length=1)
     hours: Hours | None = None
-    forward: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    forward: tuple[Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
     """Names of environment variables that this stage gets, secrets included; their values are never written down."""

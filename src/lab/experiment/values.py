@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 MOST_HOURS = 24 * 365
 MOST_DOLLARS = 1_000_000
 MOST_GB = 100_000
+MOST_NAME = 500
+
+_HOST_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"(?:{_HOST_LABEL}(?:\.{_HOST_LABEL})*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9A-Fa-f]{32,}"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}/)?{_PATH_PART}(?:/{_PATH_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@{_DIGEST})?"
+)
+"""What container registries take for a reference: host, path in small letters, tag, digest."""
 
 
 def _no_switch(value: object) -> object:
@@ -46,6 +57,8 @@ Gigabytes = Annotated[Count, AfterValidator(_at_most(MOST_GB, "100 TB"))]
 CountOrNone = Annotated[Whole, Field(ge=0, lt=2**63)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
+Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+
 _SWITCH = TypeAdapter(bool)
 
 
@@ -57,6 +70,14 @@ def _options(value: object) -> dict[str, Any] | bool:
         return _SWITCH.validate_python(value) and {}
     except ValidationError:
         raise ValueError(f"must be a table of options, true or false, not {value!r}") from None
+
+
+def switched_off(value: object) -> bool:
+    """Whether this value in place of a part's options stands for "not this one"."""
+    try:
+        return _options(value) is False
+    except ValueError:
+        return False
 
 
 Options = Annotated[dict[str, Any] | bool, PlainValidator(_options)]
@@ -72,7 +93,16 @@ def _requirement(text: str) -> str:
     return text
 
 
-Package = Annotated[str, AfterValidator(_requirement)]
+Package = Annotated[str, Field(max_length=MOST_NAME), AfterValidator(_requirement)]
+
+
+def _reference(text: str) -> str:
+    if not _IMAGE.fullmatch(text):
+        raise ValueError(f'{text!r} is not an image such as "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel@sha256:..."')
+    return text
+
+
+Image = Annotated[Name, AfterValidator(_reference)]
 
 
 def _inside(pattern: str) -> str:
@@ -82,4 +112,4 @@ def _inside(pattern: str) -> str:
     return pattern
 
 
-Pattern = Annotated[str, AfterValidator(_inside)]
+Pattern = Annotated[str, Field(max_length=MOST_NAME), AfterValidator(_inside)]

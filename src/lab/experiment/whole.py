@@ -21,7 +21,7 @@ from lab.experiment.sections import (
     Train,
 )
 from lab.experiment.sizes import impossible
-from lab.experiment.values import Options, Pattern, Seed
+from lab.experiment.values import MOST_NAME, Options, Pattern, Seed
 
 TRAINING_KEYS = (
     "loop",
@@ -50,14 +50,15 @@ COMPUTING_KEYS = (
     "environment",
     "stages",
 )
+MOST_DESCRIPTION = 2000
 
 
 class Experiment(Section):
     """Everything that decides what a run computes, and in which environment."""
 
     name: str
-    description: str = ""
-    group: str | None = None
+    description: str = Field(default="", max_length=MOST_DESCRIPTION)
+    group: str | None = Field(default=None, max_length=MOST_NAME)
     seed: Seed = 42
     loop: Choice | None = None
     attention: Choice | None = None
@@ -75,6 +76,17 @@ class Experiment(Section):
     limits: Limits = Limits()
     stages: tuple[StageSection, ...] = ()
     results: tuple[Pattern, ...] = ()
+
+    @field_validator("observers", "trackers")
+    @classmethod
+    def _each_has_a_name(cls, parts: dict[str, Any]) -> dict[str, Any]:
+        """The table's own key names the part; a name among its options would be another one, unheard."""
+        for name, options in parts.items():
+            if not 0 < len(name) <= MOST_NAME:
+                raise ValueError(f"{name[:20]!r} is no name of a part")
+            if isinstance(options, dict) and "name" in options:
+                raise ValueError(f"{name} has a key 'name', but is a name already: remove the key")
+        return parts
 
     @field_validator("observers")
     @classmethod

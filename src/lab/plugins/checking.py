@@ -66,6 +66,7 @@ def check(plugins: KnowsOptions, experiment: Experiment, where: Callable[[str], 
         if kind == "loop":
             faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
         filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
+    faults += [f"{where(key)}: {key}: {fault}" for key, fault in _idle_switches(plugins, experiment)]
     if faults:
         raise UsageError("\n".join(faults), remedy)
     return _with(experiment, filled)
@@ -91,6 +92,22 @@ def validated(model: type[BaseModel] | None, kind: str, choice: PartChoice, key:
         return model.model_validate(given)
     except ValidationError as error:
         raise UsageError("\n".join(explain(error, model, key))) from error
+
+
+def _idle_switches(plugins: KnowsOptions, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Trackers switched off by a name that is nobody's but near a known one: misspelt, and the one meant stays on.
+
+    A tracker whose plugin is not installed here is off as it is.
+    """
+    for name, options in experiment.trackers.items():
+        if options is False:
+            try:
+                plugins.options("tracker", PartChoice(name=name), f"trackers.{name}")
+            except UnknownPart as error:
+                if error.do.startswith("Did you mean"):
+                    yield f"trackers.{name}", f"{error.what}. {error.do}"
+            except LabError:  # options that it would lack if it were on
+                continue
 
 
 def _check_where(value: object, key: str) -> None:
