@@ -159,6 +159,13 @@ def test_the_doctor_takes_an_empty_experiment_for_no_other(lab):
     assert lab("doctor", "--data", "").code == 2
 
 
+@pytest.mark.parametrize("tag", ["two words", "", f"key-{TOKEN}"])
+def test_a_dry_run_judges_tags_as_a_real_run_does(lab, tag):
+    dry, real = (lab("run", "quick", "--tag", tag, *more) for more in (["--dry-run"], []))
+
+    assert (dry.code, dry.out, dry.err) == (2, "", real.err)
+
+
 def content(path):
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 

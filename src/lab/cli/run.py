@@ -44,6 +44,7 @@ def run(
     from lab.launch import recording, track, variables
     from lab.launch.plan import backend_choice, plan
     from lab.plugins import load as load_plugins
+    from lab.runs import tags
     from lab.settings import read_settings
 
     settings = read_settings()
@@ -52,6 +53,7 @@ def run(
     plugins.find("backend", backend)  # an unknown or empty name is told as one
     choice = backend_choice(backend, (*(backend_option or ()), *renting))
     planned = plan(experiment, set_ or (), settings, plugins, choice, bundle_mb * 1_000_000, dry=dry_run)
+    tags.require_fit(tag or (), planned.secrets)
     trackers = track.wanted(planned.experiment, plugins, warn)
     if strict_environment and planned.differences:
         raise Refused("\n".join(run_plan.differing(planned)), "Leave out --strict-environment to run all the same.")

@@ -49,16 +49,23 @@ def change(
     Raises `UsageError` for a tag that is no word, and for what holds a token or a secret of this machine.
     """
     added = list(add)
-    _refuse([*added, note or ""], secrets or Secrets({}))
-    for tag in added:
-        if not TAG.fullmatch(tag):
-            raise UsageError(f"'{tag}' is no tag.", "A tag is one word of letters, digits and . : / + - _")
+    require_fit(added, secrets)
+    _refuse([note or ""], secrets or Secrets({}))
     before = read(run)
     tags = tuple(sorted({*before.tags, *added} - set(remove)))
     after = Tags(tags, before.note if note is None else note)
     if after != before:
         records.write_json(run.tags, {"schema": 1, "tags": list(after.tags), "note": after.note})
     return after
+
+
+def require_fit(added: Iterable[str], secrets: Secrets | None = None) -> None:
+    """Raise `UsageError` for a tag that is no word, and for one that holds a token or a secret of this machine."""
+    added = list(added)
+    _refuse(added, secrets or Secrets({}))
+    for tag in added:
+        if not TAG.fullmatch(tag):
+            raise UsageError(f"'{tag}' is no tag.", "A tag is one word of letters, digits and . : / + - _")
 
 
 def _refuse(texts: Iterable[str], secrets: Secrets) -> None:
