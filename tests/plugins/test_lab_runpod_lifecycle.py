@@ -581,23 +581,31 @@ def test_a_machine_that_comes_back_without_a_gpu_still_gives_its_results(cloud, 
 
 
 @pytest.mark.fault(65, "stopped")
-@pytest.mark.parametrize("policy", ["allowed", pytest.param("forbidden", marks=pytest.mark.long)])
-def test_a_machine_that_nobody_speaks_to_stops_itself_by_whatever_way_it_may(cloud, world, policy):
-    cloud.cloud.pod_keys = policy
+def test_a_machine_that_nobody_speaks_to_stops_itself_by_whatever_way_it_may(cloud, world):
+    cloud.cloud.pod_keys = "allowed"
     _, backend, receipt = running(world, running_lease_minutes=0.02)
 
-    def over():
-        mentions = [e for e in cloud.trace.exchanges if e.where == "api" and e.path.endswith("/action")]
-        return cloud.pods[0].status == "EXITED" if policy == "allowed" else bool(mentions)
+    wait_for(lambda: cloud.pods[0].status == "EXITED")
 
-    wait_for(over)
+    assert backend.state(receipt) is not None
+    assert cloud.pods[0].status == "EXITED"
+    backend.terminate(receipt)
+    assert cloud.alive == []
 
-    if policy == "allowed":
-        assert backend.state(receipt) is not None
-        assert cloud.pods[0].status == "EXITED"
-    else:
-        assert {e.status for e in cloud.trace.exchanges if e.path.endswith("/action")} == {403}
-        assert cloud.pods[0].alive
+
+@pytest.mark.long
+@pytest.mark.fault(65, "deleted")
+def test_a_machine_that_may_not_stop_itself_asks_in_vain_and_is_deleted_by_the_next_command(cloud, world):
+    cloud.cloud.pod_keys = "forbidden"
+    _, backend, receipt = running(world, running_lease_minutes=0.02)
+
+    def asked():
+        return [e for e in cloud.trace.exchanges if e.where == "api" and e.path.endswith("/action")]
+
+    wait_for(asked)
+
+    assert {exchange.status for exchange in asked()} == {403}
+    assert cloud.pods[0].alive
     backend.terminate(receipt)
     assert cloud.alive == []
 

@@ -17,6 +17,7 @@ import psutil
 import pytest
 from simulated_rental import World, python_stage
 
+from lab.rental.agent_client import connect
 from lab.rental.agent_contract import CHUNK_BYTES, PORT
 
 SIZE = 2 << 30
@@ -98,9 +99,9 @@ def curl_seconds(world, backend, run, tmp_path):
     """How long curl takes for the same bytes from the same machine over the same proxy, without a fault."""
     token = (world.project / ".lab" / "rentals" / run.id / "token").read_text()
     url = backend.provider.agent_url(world.cloud.pods()[0]["id"], PORT)
-    agent = backend._agent(url, token)
-    while agent.manifest(("**",), False) is None:  # only what is listed is sent
-        time.sleep(0.1)
+    with contextlib.closing(connect(url, token)) as agent:
+        while agent.manifest(("**",), False) is None:  # only what is listed is sent
+            time.sleep(0.1)
     orders = [f'header = "Authorization: Bearer {token}"', 'noproxy = "*"', "silent", "fail"]
     for offset in range(0, SIZE, CHUNK_BYTES):
         orders.append(f'url = "{url}/v1/blob?path=large.bin&offset={offset}&length={CHUNK_BYTES}"')
