@@ -6,7 +6,7 @@ LabError                1  the work failed
 +-- Regression          4  a figure is worse than --fail-if allows
 +-- StillBilling        5  a rented machine may still cost money
 +-- Interrupted       130  Ctrl-C
-+-- AskedToStop       143  SIGTERM: the worker finished its step and saved
++-- AskedToStop       143  SIGTERM, or the time limit: the worker finished its step and saved
 """
 
 from __future__ import annotations

@@ -239,7 +239,8 @@ def test_a_deadline_asks_the_stage_to_save(job, whose):
     code = job.run(stages=planned, **limits)
 
     assert code == 143
-    assert job.line("exited")["reason"].endswith("limit of 0.3 s was reached")
+    key = "limits.hours" if whose == "job" else "hours of this stage"
+    assert job.line("exited")["reason"] == f"ended by the time limit of 0.3 s ({key})"
 
 
 def test_a_stage_that_ignores_its_deadline_counts_as_failed(job):

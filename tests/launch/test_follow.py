@@ -43,7 +43,7 @@ def _fast(monkeypatch):
         (JobState("finished", "train", 0), "completed", 0),
         (JobState("finished", "train", 1, "exit code 1"), "failed", 1),
         (JobState("finished", "train", 137, "killed"), "failed", 1),
-        (JobState("finished", "train", 143, "its limit of 5 s was reached"), "stopped", 143),
+        (JobState("finished", "train", 143, "ended by the time limit of 5 s (limits.hours)"), "stopped", 143),
         (JobState("lost", "train", None, "vanished"), "lost", 1),
         (JobState("finished"), "failed", 1),
     ],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.cli.output import near, plain, warn
 from lab.cli.output import show as output
+from lab.cli.time_limit import advice
 from lab.compare.formats import duration, quantity, size, speed
 from lab.errors import LabError
 from lab.runs import logs, records, regular
@@ -49,6 +50,8 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     colour = COLOURS.get(ending.word, "")
     reason = f": {ending.reason}" if ending.reason else ""
     output("", Text.assemble((ending.word, f"bold {colour}"), plain(reason, colour)))
+    if told := advice(run, ending.reason, _read(run.config) or {}):
+        output(plain(near(told), colour))
     if ending.word in ("failed", "lost"):
         _show_log(run)
     environment = _read(run.environment)

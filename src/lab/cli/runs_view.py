@@ -9,6 +9,7 @@ from lab.cli.output import near, plain, table
 from lab.cli.output import show as output
 from lab.cli.run_figures import stage_mark
 from lab.cli.runs_listing import COLOURS
+from lab.cli.time_limit import advice
 from lab.compare.formats import duration, quantity, size
 from lab.errors import LabError
 from lab.runs import records, shapes, tags
@@ -64,6 +65,8 @@ def show(run: RunDirectory, record: Record) -> None:
     colour = COLOURS.get(now.word, "")
     standing = Text.assemble((run.id, "bold"), "  ", (now.word, f"bold {colour}"))
     output(standing.append_text(plain(f"  {now.reason}" if now.reason else "", colour)))
+    if told := advice(run, now.reason, record["config"]):
+        output(plain(near(told), colour))
     experiment = record["config"].get("experiment") or {}
     output(plain(experiment.get("description") or "", "dim"), "")
     said = run_closing.noted(record["environment"])

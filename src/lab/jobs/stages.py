@@ -36,6 +36,10 @@ RECORD_PATIENCE_SECONDS = 30.0
 LONGEST_SLEEP_SECONDS = 3600.0
 SHORTEST_SECRET = 6
 STOPPED = 143
+TIME_LIMIT = "ended by the time limit of"
+"""How the reason begins when nobody asked for the end: readers of the records know it by this."""
+JOB_LIMIT = "limits.hours"
+"""The key of the experiment that sets the job's limit."""
 
 
 class Records:
@@ -241,8 +245,7 @@ class Runner:
         """Wait for the stage's end; pass on wishes to stop, and enforce deadlines."""
         own = stage.started + seconds if seconds is not None else self.deadline
         deadline = min(own, self.deadline)
-        whose = "its limit" if own < self.deadline else "the job's limit"
-        limit = seconds if own < self.deadline else self.plan["seconds"]
+        limit, key = (seconds, "hours of this stage") if own < self.deadline else (self.plan["seconds"], JOB_LIMIT)
         grace = self.plan["grace_seconds"]
         while stage.process.poll() is None:
             now = time.monotonic()
@@ -251,7 +254,7 @@ class Runner:
             elif stage.asked and now >= deadline and not stage.killed:
                 stage.kill(f"{stage.reason}, and did not end within {grace:g} s: killed")
             elif not stage.asked and (self.signals.stops or now >= deadline):
-                stage.ask_to_stop("asked to stop" if self.signals.stops else f"{whose} of {limit:g} s was reached")
+                stage.ask_to_stop("asked to stop" if self.signals.stops else f"{TIME_LIMIT} {limit:g} s ({key})")
                 deadline = now + grace
             left = LONGEST_SLEEP_SECONDS if stage.killed else deadline - time.monotonic()
             self.signals.wait(min(max(left, 0.0), LONGEST_SLEEP_SECONDS))
