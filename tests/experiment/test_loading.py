@@ -276,7 +276,7 @@ def test_what_registries_take_for_an_image_passes(folder, image):
 
 @pytest.mark.parametrize(
     ("key", "characters"),
-    [("description", 2_000), ("group", 500), ("attention.name", 500), ("environment.gpu", 500),
+    [("description", 10_000), ("group", 500), ("attention.name", 500), ("environment.gpu", 500),
      ("environment.network_volume", 500), ("environment.image", 500), ("data.tokenizer.revision", 500),
      ("attention.provider", 100_000), ("observers.profiler.path", 100_000)],
 )  # fmt: skip

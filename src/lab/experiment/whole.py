@@ -50,7 +50,7 @@ COMPUTING_KEYS = (
     "environment",
     "stages",
 )
-MOST_DESCRIPTION = 2000
+MOST_DESCRIPTION = 10_000
 
 
 class Experiment(Section):
