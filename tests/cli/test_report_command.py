@@ -96,6 +96,17 @@ def test_what_is_published_may_be_committed(run: RunDirectory, project: Path, mo
     assert "0123456789abcdef0123456789abcdef01234567" in everything
 
 
+def test_a_key_of_the_env_file_is_covered_in_what_is_published(run: RunDirectory, project: Path) -> None:
+    (project / ".env").write_text("ACME_API_KEY=violet4anvil\n")
+    edit(run.config, experiment__description="with violet4anvil")
+
+    (path,) = lab("report", run.id, "--publish", "reports/first")
+
+    files = [file for file in Path(path).rglob("*") if file.is_file()]
+    assert [file for file in files if b"violet4anvil" in file.read_bytes()] == []
+    assert any(b"with [hidden]" in file.read_bytes() for file in files)
+
+
 def test_tags_and_uncommitted_changes_are_marked_in_what_is_published(run: RunDirectory) -> None:
     edit(run.provenance, repository__tags=["chapter01-v1"], repository__tracked_changes=["src/lab/x.py"])
 

@@ -300,6 +300,14 @@ def test_a_forwarded_value_that_a_stage_prints_is_covered_in_its_log(job):
     assert job.log("train").startswith("key=**************\n")
 
 
+def test_one_line_of_a_forwarded_key_is_covered_in_a_log_and_numbers_and_paths_are_not(job):
+    values = {"K": "-----BEGIN KEY-----\nviolet4anvil+one\nviolet4anvil+two\n", "N": "12345678", "P": str(job.folder)}
+
+    job.run(("train", 'echo "$K" | sed -n 2p; echo $N $P'), forwarded={"train": list(values)}, environment=values)
+
+    assert job.log("train") == f"****************\n12345678 {job.folder}\n"
+
+
 def test_a_later_attempt_appends_to_records_and_logs(job):
     job.run(("train", "echo first; exit 1"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +48,8 @@ def _comparison(runs: Sequence[RunDirectory], settings: Settings) -> Path:
 def _hidden(settings: Settings) -> Callable[[str], str]:
     from lab.report.publishing import without_this_machine
     from lab.runs.secrets import Secrets
+    from lab.settings import variables
 
-    secrets = Secrets(os.environ)
+    secrets = Secrets(variables(settings.project))
     folders = {str(settings.project): "[project]", str(Path.home()): "~"}
     return lambda text: without_this_machine(secrets.hidden(text), platform.node(), folders)

@@ -18,6 +18,7 @@ import fcntl
 import json
 import mmap
 import os
+import re
 import select
 import signal
 import socket
@@ -34,8 +35,12 @@ LOCK_PATIENCE_SECONDS = 5.0
 LEFTOVER_SECONDS = 5.0
 RECORD_PATIENCE_SECONDS = 30.0
 LONGEST_SLEEP_SECONDS = 3600.0
-SHORTEST_SECRET = 6
 STOPPED = 143
+SHORTEST_SECRET = 8
+COMMON = re.compile(r"[-+\d.,:_]{1,15}|[\W_]+")
+"""Numbers, dates and rules, which stand in any text."""
+LINE_END = re.compile(r"\n|\\n")
+GAP = re.compile(r"[\s\"',]+")
 TIME_LIMIT = "ended by the time limit of"
 """How the reason begins when nobody asked for the end: readers of the records know it by this."""
 JOB_LIMIT = "limits.hours"
@@ -266,12 +271,33 @@ class Runner:
         return {**kept, **self.plan["environment"], "LAB_STAGE": planned["name"]}
 
     def _values(self, planned: dict[str, Any]) -> list[bytes]:
-        values = (os.environb.get(name.encode(), b"") for name in planned["forwarded"])
-        return [value for value in values if len(value) >= SHORTEST_SECRET]
+        found = {part for name in planned["forwarded"] for part in secret_parts(os.environ.get(name, ""))}
+        return [os.fsencode(part) for part in sorted(found, key=len, reverse=True)]
 
     def _ended(self, name: str, seconds: float, code: int, number: str | None, reason: str) -> None:
         ending = {"seconds": round(seconds, 3), "exit_code": code, "signal": number, "reason": reason}
         self.records.add(stage=name, event="ended", **ending)
+
+
+def secret_parts(value: str) -> list[str]:
+    """What of a forwarded value is covered: the rule of `lab.runs.secrets.parts`, held here for want of lab."""
+    found = [value]
+    lines = LINE_END.split(value)
+    for line in lines if len(lines) > 1 else ():
+        words = [word for word in GAP.split(line) if word]
+        found += words if len(words) == 1 else filter(_looks_like_key, words)
+    return [part for part in dict.fromkeys(found) if not _is_common(part)]
+
+
+def _looks_like_key(word: str) -> bool:
+    kinds = any(map(str.isdigit, word)), any(map(str.isalpha, word))
+    return len(word) >= 16 and all(kinds) and "://" not in word
+
+
+def _is_common(text: str) -> bool:
+    if len(text) < SHORTEST_SECRET or COMMON.fullmatch(text):
+        return True
+    return "/" in text and os.path.exists(os.path.expanduser(text))
 
 
 def main(arguments: list[str]) -> int:

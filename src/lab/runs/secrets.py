@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,9 @@ COVER = "[hidden]"
 ALLOWED = "not a secret"
 """A line of code that says so may hold what looks like a token, for an example or a test."""
 
-_SHORTEST = 8
+SHORTEST = 8
+"""Characters of what is covered: no service issues a shorter key, and shorter words stand in any text."""
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "bearer"}
 _LAST_OF_VARIABLE = {"token", "key", "pat", "auth", "pass", "pwd", "dsn", "cookie"}
@@ -25,10 +28,21 @@ _SHAPES = {
     "a Hugging Face token": r"\bhf_[A-Za-z0-9]{16,}",
     "an API key": r"\b(?:sk-[A-Za-z0-9_-]{20,}|rpa_[A-Za-z0-9]{20,}|wandb_v1_\w{20,}|xox[abp]-[A-Za-z0-9-]{16,})",
     "an AWS access key": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]+-----END [A-Z ]*PRIVATE KEY-----)?",
 }
 _ANY_SHAPE = {what: re.compile(pattern) for what, pattern in _SHAPES.items()}
-_ADDRESS = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@'\"{}$]+:[^\s/@'\"{}$]{3,}@(?=[^\s'\"])")
+_USER = r"[^\s/@:'\"{}$<>]"
+_ADDRESS = re.compile(
+    rf"\b([a-z][a-z0-9+.-]*://)(?:{_USER}*:[^\s/@'\"{{}}$<>]{{3,}}"
+    # Over HTTP a name alone is a token; elsewhere, as in ssh://git@host, it is a person or a service.
+    rf"|(?:(?<=http://)|(?<=https://))(?:(?=[^@\s]*\d){_USER}{{{SHORTEST},}}|{_USER}{{20,}}))@(?=[^\s'\"])",
+    re.IGNORECASE,
+)
+_COMMON = re.compile(r"[-+\d.,:_]{1,15}|[\W_]+")
+"""Numbers, dates and rules: they stand in any text."""
+_LINE_END = re.compile(r"\n|\\n")
+_GAP = re.compile(r"[\s\"',]+")
+_LONG = 16
 
 
 def promises_secret(key: str) -> bool:
@@ -47,37 +61,68 @@ def variable_promises_secret(name: str) -> bool:
     return promises_secret(name) or (bool(words) and words[-1] in _LAST_OF_VARIABLE)
 
 
+def parts(value: str) -> list[str]:
+    """What of a secret's value is covered wherever it stands: the whole, and each line of one that has several.
+
+    Nothing common is: neither what is short, a number, nor a path of this machine. Of a line of several words, such as
+    one of JSON, only what looks like a key is. The stage runner and the agent hold the same rule as their own, for they
+    run where lab is not installed.
+    """
+    found = [value]
+    lines = _LINE_END.split(value)
+    for line in lines if len(lines) > 1 else ():
+        words = [word for word in _GAP.split(line) if word]
+        found += words if len(words) == 1 else filter(_looks_like_key, words)
+    return [part for part in dict.fromkeys(found) if not _is_common(part)]
+
+
+def _looks_like_key(word: str) -> bool:
+    kinds = any(map(str.isdigit, word)), any(map(str.isalpha, word))
+    return len(word) >= _LONG and all(kinds) and "://" not in word
+
+
+def _is_common(text: str) -> bool:
+    if len(text) < SHORTEST or _COMMON.fullmatch(text):
+        return True
+    return "/" in text and os.path.exists(os.path.expanduser(text))
+
+
 class Secrets:
     """Knows the secrets of this machine by value, and others by their shape."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         named = {name: value for name, value in variables.items() if variable_promises_secret(name)}
-        kept = {name: value for name, value in named.items() if len(value) >= _SHORTEST and not value.startswith("/")}
-        self._known = dict(sorted(kept.items(), key=lambda item: -len(item[1])))
+        known = {part: name for name, value in named.items() for part in parts(value)}
+        self._known = dict(sorted(known.items(), key=lambda item: -len(item[0])))
 
     def what_is_in(self, text: str) -> str | None:
         """Say which secret the text contains, or None."""
-        return self._token_in(text) or ("a password in an address" if _ADDRESS.search(text) else None)
+        return self._token_in(text) or ("a password or token in an address" if _ADDRESS.search(text) else None)
 
     def in_lines(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield the number of each line of code that contains a secret, and which; addresses there are examples."""
         if self._token_in(text) is None:
             return
+        found = False
         for number, line in enumerate(text.split("\n"), start=1):
             what = None if ALLOWED in line else self._token_in(line)
             if what is not None:
+                found = True
                 yield number, what
+        for value, name in self._known.items():
+            if not found and "\n" in value and value in text:  # of lines too short to be known one by one
+                yield text.count("\n", 0, text.index(value)) + 1, f"the value of {name}"
 
     def hidden(self, text: str) -> str:
         """The text with every secret covered."""
-        for value in self._known.values():
+        for value in self._known:
             text = text.replace(value, COVER)
         for shape in _ANY_SHAPE.values():
             text = shape.sub(COVER, text)
         return _ADDRESS.sub(r"\1", text)
 
     def _token_in(self, text: str) -> str | None:
-        for name, value in self._known.items():
+        for value, name in self._known.items():
             if value in text:
                 return f"the value of {name}"
         return next((what for what, shape in _ANY_SHAPE.items() if shape.search(text)), None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import durable
 from .answers import Refused, refused_by_disk
+from .covering import secret_parts
 from .growth import opened
 from .paths import Places, fault
 from .planning import RUNNER, stage_plan
@@ -44,7 +45,8 @@ class Work:
     @property
     def secrets(self) -> list[bytes]:
         """Values that must not be seen in what is sent home."""
-        return [value.encode() for value in (self._variables or {}).values() if len(value) >= 6]
+        found = {part for value in (self._variables or {}).values() for part in secret_parts(value)}
+        return [os.fsencode(part) for part in sorted(found, key=len, reverse=True)]
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start the job, unless it is started already; refuse another one while it runs."""
