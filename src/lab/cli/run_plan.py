@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from lab.contracts import Quote
+    from lab.jobs.bundle import Bundle
     from lab.launch.plan import Plan
 
 Record = dict[str, Any]
@@ -39,12 +40,15 @@ def record(plan: Plan, trackers: Sequence[str]) -> Record:
             "code_sha256": plan.bundle.code_sha256,
             "bytes": plan.bundle.size_bytes,
             "archive_bytes": len(plan.bundle.archive),
-            "files": [
-                {"path": file.path, "bytes": len(file.content), "sha256": file.sha256} for file in plan.bundle.files
-            ],
+            "files": _files(plan.bundle),
             "skipped": plan.bundle.skipped,
         },
+        "carried": {"files": _files(plan.carried), "skipped": plan.carried.skipped},
     }
+
+
+def _files(bundle: Bundle) -> list[Record]:
+    return [{"path": file.path, "bytes": len(file.content), "sha256": file.sha256} for file in bundle.files]
 
 
 def show(plan: Plan, trackers: Sequence[str]) -> None:
@@ -66,8 +70,10 @@ def show(plan: Plan, trackers: Sequence[str]) -> None:
             plain("forwarded", "dim"), plain(f"{', '.join(plan.job.forwarded)} (names only are written down)")
         )
     output(facts, "")
-    output(_bundle(plan), "")
-    for skipped in plan.bundle.skipped:
+    output(_listed("BUNDLE", plan.bundle), "")
+    if plan.carried.files:
+        output(_listed("CARRIED BESIDE IT", plan.carried), "")
+    for skipped in (*plan.bundle.skipped, *plan.carried.skipped):
         output(plain(f"left out: {skipped.path}: {skipped.reason}", "yellow"))
     output(plain(f"bundle  {plan.bundle.sha256}", "dim"), plain("Dry run: nothing was written.", "bold"))
 
@@ -146,10 +152,10 @@ def _named(value: str | None) -> str:
     return "none" if value is None else value.partition("@")[0]
 
 
-def _bundle(plan: Plan) -> Table:
-    files = table("BUNDLE", "SIZE", "SHA-256", right=("SIZE",), whole=("SIZE", "SHA-256"))
-    for file in plan.bundle.files:
+def _listed(title: str, bundle: Bundle) -> Table:
+    files = table(title, "SIZE", "SHA-256", right=("SIZE",), whole=("SIZE", "SHA-256"))
+    for file in bundle.files:
         files.add_row(plain(file.path), size(len(file.content)), plain(file.sha256[:_SHORT], "dim"))
-    total = f"{len(plan.bundle.files)} files"
-    files.add_row(plain(total, "bold"), plain(size(plan.bundle.size_bytes), "bold"), "")
+    total = f"{len(bundle.files)} files"
+    files.add_row(plain(total, "bold"), plain(size(bundle.size_bytes), "bold"), "")
     return files

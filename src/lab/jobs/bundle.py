@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.jobs import allowed, archive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from lab.runs.secrets import Secrets
@@ -97,7 +97,15 @@ def collect(project: Path, experiments: Iterable[Path] = (), limit_bytes: int = 
                 found.setdefault(path, folder / name)
             elif reason:
                 skipped.append(Skipped(path, reason))
-    _check_size(found, limit_bytes)
+    return read(found, skipped, limit_bytes)
+
+
+def read(
+    found: Mapping[str, Path], skipped: Iterable[Skipped], limit_bytes: float, beside: Iterable[BundledFile] = ()
+) -> Bundle:
+    """Read what was found. Raises `LabError` when it is larger than the limit, together with what it travels beside."""
+    sizes = {path: place.lstat().st_size for path, place in found.items()}
+    _check_size({**sizes, **{file.path: len(file.content) for file in beside}}, limit_bytes)
     files = tuple(_read(path, place) for path, place in sorted(found.items()))
     return Bundle(files, tuple(sorted(skipped, key=lambda one: one.path)))
 
@@ -113,8 +121,7 @@ def refuse_secrets(bundle: Bundle, secrets: Secrets) -> None:
             )
 
 
-def _check_size(found: dict[str, Path], limit_bytes: int) -> None:
-    sizes = {path: place.lstat().st_size for path, place in found.items()}
+def _check_size(sizes: Mapping[str, int], limit_bytes: float) -> None:
     total = sum(sizes.values())
     if total <= limit_bytes:
         return
@@ -123,7 +130,7 @@ def _check_size(found: dict[str, Path], limit_bytes: int) -> None:
     raise LabError(
         f"The bundle would hold {total / 1e6:,.1f} MB in {len(sizes)} files; the limit is {limit_bytes / 1e6:,.1f} MB."
         f" The largest:\n{listed}",
-        "Let git ignore what is not code, or allow more with --bundle-mb.",
+        "Let git ignore what is not code, move it out of a plugin's package, or allow more with --bundle-mb.",
     )
 
 

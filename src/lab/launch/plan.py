@@ -13,6 +13,7 @@ from lab.experiment import PartChoice, flat, load
 from lab.experiment.fingerprint import fingerprint
 from lab.experiment.merging import override
 from lab.jobs import allowed, bundle
+from lab.launch import carried
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
 from lab.plugins import files_sha256
@@ -51,6 +52,8 @@ class Plan:
     """Between the declared environment and this machine, for a backend that rents none."""
     plugins: tuple[Mapping[str, object], ...]
     """As provenance records them."""
+    carried: Bundle
+    """What travels beside the bundle: the files of plugins that no index has."""
     secrets: Secrets
 
     def config(self, run_id: str) -> dict[str, object]:
@@ -104,6 +107,8 @@ def plan(
     job = job_of(experiment, plugins, packed.sha256, known)
     export(job.forwarded, known)
     chosen_backend: Backend = plugins.build("backend", backend)
+    used = tuple(plugin_records(plugins, experiment, backend.name))
+    beside = carried.checked(chosen_backend, used, secrets, bundle_bytes, packed.files)
     quote = _quote(chosen_backend, job, str(loaded.files[0]), dry=dry)
     return Plan(
         settings=settings,
@@ -116,7 +121,8 @@ def plan(
         job=job,
         quote=quote,
         differences=() if quote.candidates or quote.unknown else here_differs(experiment),
-        plugins=tuple(plugin_records(plugins, experiment, backend.name)),
+        plugins=used,
+        carried=beside,
         secrets=secrets,
     )
 

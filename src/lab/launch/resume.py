@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from lab.contracts import JobState
 from lab.errors import LabError, Refused, UsageError
 from lab.experiment import Experiment, PartChoice
-from lab.launch import changes, collect, recording
+from lab.launch import carried, changes, collect, recording
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
 from lab.runs import attempts, records, regular
+from lab.runs.secrets import Secrets
 from lab.runs.status import status
 
 if TYPE_CHECKING:
@@ -77,12 +78,14 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     job = job_of(experiment, plugins, bundle_sha256, known)
     _require_files(run, job)
     export(job.forwarded, known)
+    backend = plugins.build("backend", recorded_backend(config))
+    carried.checked(backend, provenance.get("plugins"), Secrets(known))
     return Resumption(
         run=run,
         experiment=experiment,
         config={**config, "experiment": experiment.model_dump(mode="json")},
         job=replace(job, run_id=run.id, attempt=before.attempt + 1),
-        backend=plugins.build("backend", recorded_backend(config)),
+        backend=backend,
         before=before,
         from_checkpoint=run.checkpoint.is_file(),
     )

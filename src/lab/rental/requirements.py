@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from lab.jobs import allowed
+from lab.jobs.bundle import Skipped
 from lab.plugins.origin import requirement
 from lab.runs.provenance import DISTRIBUTION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from importlib.metadata import Distribution
 
 TRAINING_EXTRAS = ("train", "embedded", "gpu")
@@ -53,20 +56,26 @@ def of_plugins(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[di
     `records` are those of a run's provenance. One that brought the backend alone has done its work here.
     """
     lines: list[str] = []
-    carried: list[dict[str, Any]] = []
+    for found in _wanted(records):
+        line = requirement(found.metadata["Name"])
+        lines += [line] if line is not None else _requires(found)
+    return lines, [{**_described(found), **_files(found)} for found in _carried(records)]
+
+
+def _wanted(records: Sequence[Mapping[str, Any]]) -> Iterator[Distribution]:
     wanted = [one for one in records if one.get("third_party") and set(one.get("parts") or "?") != {"backend"}]
     for name in dict.fromkeys(str(one["distribution"]) for one in wanted):
-        try:
-            found = distribution(name)
-        except PackageNotFoundError:
-            continue
-        line = requirement(name)
-        if line is not None:
-            lines.append(line)
-            continue
-        carried.append({**_described(found), **_files(found)})
-        lines += [line for line in found.requires or () if "extra ==" not in line and not _is_lab(line)]
-    return lines, carried
+        with suppress(PackageNotFoundError):
+            yield distribution(name)
+
+
+def _carried(records: Sequence[Mapping[str, Any]]) -> Iterator[Distribution]:
+    """Those that no index has: they were installed from a folder or a file of this machine."""
+    return (found for found in _wanted(records) if requirement(found.metadata["Name"]) is None)
+
+
+def _requires(found: Distribution) -> list[str]:
+    return [line for line in found.requires or () if "extra ==" not in line and not _is_lab(line)]
 
 
 def _is_lab(line: str) -> bool:
@@ -78,20 +87,46 @@ def _described(found: Distribution) -> dict[str, Any]:
     return {"name": found.metadata["Name"], "version": found.version, "entry_points": entry_points}
 
 
+def carried_places(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Path], list[Skipped]]:
+    """The files of strangers' plugins that are carried along, each by its path on this machine, and what stays."""
+    found: dict[str, Path] = {}
+    skipped: list[Skipped] = []
+    for one in _carried(records):
+        files, left_out = _plugin_files(one)
+        found.update({str(place): place for place in files.values()})
+        skipped += left_out
+    return found, skipped
+
+
 def _files(found: Distribution) -> dict[str, dict[str, str]]:
     """The files of the plugin's modules by their path on the module search path: as text, or in base64 where not."""
     files: dict[str, str] = {}
     binary: dict[str, str] = {}
-    for place in (place for module in sorted(_modules(found)) for place in _places(module)):
-        for path in [place] if place.is_file() else sorted(place.rglob("*")):
-            if not path.is_file() or "__pycache__" in path.parts:
-                continue
-            name, content = path.relative_to(place.parent).as_posix(), path.read_bytes()
-            try:
-                files[name] = content.decode("utf-8")
-            except UnicodeDecodeError:
-                binary[name] = base64.b64encode(content).decode("ascii")
+    for name, place in _plugin_files(found)[0].items():
+        content = place.read_bytes()
+        try:
+            files[name] = content.decode("utf-8")
+        except UnicodeDecodeError:
+            binary[name] = base64.b64encode(content).decode("ascii")
     return {"files": files, "binary": binary}
+
+
+def _plugin_files(found: Distribution) -> tuple[dict[str, Path], list[Skipped]]:
+    """What travels of a plugin by its path on the module search path, by the rules of the bundle, and what does not."""
+    files: dict[str, Path] = {}
+    skipped: list[Skipped] = []
+    for place in (place for module in sorted(_modules(found)) for place in _places(module)):
+        if place.is_file():
+            files[place.name] = place
+            continue
+        for path in sorted(place.rglob("*")):
+            inner = path.relative_to(place).as_posix()
+            reason = None if path.is_dir() and not path.is_symlink() else allowed.reason_to_skip(place, inner)
+            if reason:
+                skipped.append(Skipped(str(path), reason))
+            elif reason is None and path.is_file():
+                files[f"{place.name}/{inner}"] = path
+    return files, skipped
 
 
 def _modules(found: Distribution) -> set[str]:
