@@ -1,5 +1,7 @@
-"""Which parts of a forwarded value are covered in what is sent home: the rule of `lab.runs.secrets.parts`, held here
-because the agent runs before lab is on the machine."""
+"""Which parts of a forwarded value are covered in what is sent home.
+
+The rule is that of `lab.runs.secrets.parts`, held here because the agent runs before lab is on the machine.
+"""
 
 from __future__ import annotations
 
