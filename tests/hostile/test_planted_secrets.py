@@ -64,7 +64,7 @@ def test_neither_runs_nor_stores_nor_pages_hold_what_was_planted(planted, lab):
     "arguments",
     [
         ("keyed", "--set", f'description="{PLANTED}-environment"'),
-        ("keyed", "--set", f"stages.0.run=['curl', '{TOKEN}']"),
+        ("keyed", "--set", f"stages=[{{name='only', run=['curl', '{TOKEN}']}}]"),
         ("keyed", "--backend", "runpod", "--backend-option", f"data_centers=['{PLANTED}-environment']"),
         ("keyed", "--tag", TOKEN),
         ("keyed", "--tag", f"{PLANTED}-environment"),
@@ -76,6 +76,7 @@ def test_a_key_on_the_command_line_is_refused_before_anything_is_written(planted
     refused = lab("run", *arguments)
 
     assert refused.code == 2
+    assert any(word in refused.err for word in ("the value of HF_TOKEN", "a GitHub token")), refused.err
     assert PLANTED not in refused.err
     assert TOKEN not in refused.err
     assert {path for path in {*planted.rglob("*")} - before if path.is_file()} == set()
