@@ -79,12 +79,34 @@ def test_a_page_opens_without_complaint_request_or_horizontal_scroll(
         assert found.width_of_content() == width
 
 
+MOVED = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 80))"
+"""The boxes whose table is wider than they are."""
+
+
 def test_on_a_phone_what_was_recorded_is_read_without_moving_its_table(
     pages: dict[str, Path], browser: Chromium
 ) -> None:
-    moved = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 80))"
     with browser.open(pages["run"], 360) as found:
-        assert found.page.eval_on_selector_all(".scroll:has(td.key, td.hash)", moved) == []
+        assert found.page.eval_on_selector_all(".scroll:has(td.key, td.hash)", MOVED) == []
+
+
+def test_on_a_phone_a_comparisons_tables_are_cards_that_name_each_value_and_stay_tables(
+    pages: dict[str, Path], browser: Chromium
+) -> None:
+    with browser.open(pages["comparison"], 360) as found:
+        assert found.page.eval_on_selector_all(".scroll", MOVED) == []
+        figure = found.page.get_by_role("row").filter(has_text="validation loss")
+        named = figure.locator("[data-column=difference]").evaluate(
+            "cell => getComputedStyle(cell, '::before').content"
+        )
+
+        assert named == '"difference"'
+        assert found.page.get_by_role("columnheader", name="what it is worth").count() == 1
+    with browser.open(pages["comparison"], 1280) as found:
+        assert (
+            found.page.locator("table.cards td").first.evaluate("cell => getComputedStyle(cell).display")
+            == "table-cell"
+        )
 
 
 def test_a_run_of_one_step_shows_its_one_value(pages: dict[str, Path], browser: Chromium) -> None:

@@ -42,6 +42,8 @@ class Table:
     """Shown only when the reader asks for it; printed anyway."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Where the cell with this text leads: a path relative to the page."""
+    heading: str = ""
+    """The column that names a row: on a phone each row is a card below it, where the table would be too wide."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ OWN_COMMAND = "lab report "
 def sections(comparison: Comparison) -> list[Section]:
     """All sections of the page."""
     runs = [(formats.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
-    found = [Section("runs", "Runs", [Table("", ("letter", "run", "experiment", "status"), runs)])]
+    found = [Section("runs", "Runs", [Table("", ("letter", "run", "experiment", "status"), runs, heading="run")])]
     for place, pair in enumerate(comparison.pairs, start=1):
         found += _pair(comparison, pair, place)
     curves: list[Block] = [Plot(chart) for chart in figures.of_comparison(comparison.runs)]
@@ -65,15 +65,15 @@ def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
         Section(
             f"differences{name}",
             f"What differs{suffix}",
-            [Table("", ("", "kind", "what", a, b), differences)]
+            [Table("", ("", "kind", "what", a, b), differences, heading="what")]
             if differences
             else [Text("Nothing that was recorded.")],
         ),
-        Section(f"checks{name}", f"Checks{suffix}", [Table("", ("", "check", a, b, "note"), checks)]),
+        Section(f"checks{name}", f"Checks{suffix}", [Table("", ("", "check", a, b, "note"), checks, heading="check")]),
         Section(
             f"figures{name}",
             f"Figures{suffix}",
-            [Table("", columns, shown, (a, b, "difference", "%"), note=changes.LEGEND)],
+            [Table("", columns, shown, (a, b, "difference", "%"), note=changes.LEGEND, heading="figure")],
         ),
     ]
 
