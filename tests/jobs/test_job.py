@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from lab.jobs import CODE, PYTHON, RUN, STORE, Job, Needs, Stage
 
@@ -29,6 +30,12 @@ def test_placeholders_are_filled_once_and_other_braces_are_left_alone():
 
     assert plan["stages"][0]["argv"] == ["/bin/py", "-m", "lab", "--run", "/runs/{code}"]
     assert plan["stages"][1]["argv"] == ["sh", "-c", "echo {other} > /runs/{code}/out"]
+
+
+def test_what_a_stage_leaves_is_looked_for_in_the_run_of_that_machine():
+    job = replace(JOB, stages=(replace(JOB.stages[0], leaves="{run}/summary.json"),))
+
+    assert job.stage_plan(PLACES, records="r", logs="l")["stages"][0]["leaves"] == "/runs/{code}/summary.json"
 
 
 def test_the_stage_runner_learns_names_and_limits_but_no_value():

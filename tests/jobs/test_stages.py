@@ -31,8 +31,15 @@ class Job:
     def plan(self, *planned: tuple[str, str], **changes: object) -> list[str]:
         """Write a plan of shell scripts, given as (name, script), and return the command that runs it."""
         forwarded = changes.pop("forwarded", {})
+        leaves = changes.pop("leaves", "")
         steps = [
-            {"name": name, "argv": ["sh", "-c", text], "seconds": None, "forwarded": forwarded.get(name, [])}
+            {
+                "name": name,
+                "argv": ["sh", "-c", text],
+                "seconds": None,
+                "forwarded": forwarded.get(name, []),
+                "leaves": leaves,
+            }
             for name, text in planned
         ]
         plan = {
@@ -129,6 +136,13 @@ def test_a_stage_that_fails_ends_the_job_with_its_code(job):
     assert code == 7
     assert job.line("exited") | {"exit_code": 7, "stage": "one", "reason": "exit code 7"} == job.line("exited")
     assert not (job.logs / "two.log").exists()
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 0", 1), ("touch done", 0), ("exit 7", 7)])
+def test_a_stage_that_ends_before_it_wrote_what_it_writes_last_has_failed(job, script, code):
+    assert job.run(("train", script), ("after", "true"), leaves=str(job.folder / "done")) == code
+    assert (job.line("ended")["exit_code"], job.line("exited")["exit_code"]) == (code, code)
+    assert ("did not write what it writes last" in job.line("ended")["reason"]) == (script == "exit 0")
 
 
 def test_a_program_that_does_not_exist_is_named(job):

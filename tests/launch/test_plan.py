@@ -158,6 +158,12 @@ def sources():
 """
 
 
+def test_a_training_is_believed_to_have_ended_well_only_with_its_summary(settings, small):
+    stages = {stage.name: stage.leaves for stage in planned(settings, "smoke").job.stages}
+
+    assert stages == {"preflight": "", "prepare": "", "train": "{run}/summary.json"}
+
+
 def test_a_source_gets_the_variables_that_it_names_and_no_other_stage_does(
     settings, small, install_plugin, project, monkeypatch
 ):

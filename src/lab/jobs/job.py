@@ -26,6 +26,8 @@ class Stage:
     """Its deadline; None leaves only the job's."""
     forwarded: tuple[str, ...] = ()
     """Those of the job's forwarded variables that this stage gets; no other stage sees them."""
+    leaves: str = ""
+    """A path, with placeholders, of what it writes last: without it an exit code of 0 is not believed."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,14 @@ class Job:
 
     def stage_plan(self, places: Mapping[str, str], records: str, logs: str) -> dict[str, Any]:
         """What the stage runner is started with: `places` says what each placeholder stands for on that machine."""
-        stages = [{**asdict(stage), "argv": [_filled(text, places) for text in stage.argv]} for stage in self.stages]
+        stages = [
+            {
+                **asdict(stage),
+                "argv": [_filled(text, places) for text in stage.argv],
+                "leaves": _filled(stage.leaves, places),
+            }
+            for stage in self.stages
+        ]
         limits = {"seconds": self.seconds, "grace_seconds": self.grace_seconds, "attempt": self.attempt}
         paths = {"folder": places[CODE], "records": records, "logs": logs}
         environment = {**self.environment, "LAB_RUN": places[RUN], "LAB_STORE": places[STORE]}

@@ -43,6 +43,7 @@ LINE_END = re.compile(r"\n|\\n")
 GAP = re.compile(r"[\s\"',]+")
 TIME_LIMIT = "ended by the time limit of"
 """How the reason begins when nobody asked for the end: readers of the records know it by this."""
+UNFINISHED = "exit code 0, but it did not write what it writes last: something in it ended the process too soon"
 JOB_LIMIT = "limits.hours"
 """The key of the experiment that sets the job's limit."""
 
@@ -235,9 +236,11 @@ class Runner:
         returned = stage.process.returncode
         code = 128 - returned if returned < 0 else returned
         number = signal.Signals(-returned).name if returned < 0 else None
+        unfinished = code == 0 and planned.get("leaves") and not os.path.exists(planned["leaves"])
+        code = 1 if unfinished else code
         reason = stage.reason if code else ""
         if code and not reason:
-            reason = _explained(code, number)
+            reason = UNFINISHED if unfinished else _explained(code, number)
         self._ended(name, time.monotonic() - stage.started, code, number, reason)
         return self._judged(stage, code), reason
 

@@ -52,7 +52,7 @@ def _stages(experiment: Experiment) -> Iterator[Stage]:
     yield Stage("preflight", (PYTHON, "-m", "lab.worker.preflight", RUN))
     if experiment.data is not None:
         yield Stage(PREPARE, (PYTHON, "-m", "lab", "data", "prepare", "--run", RUN))
-    yield Stage(TRAIN, (PYTHON, "-m", "lab.worker", RUN))
+    yield Stage(TRAIN, (PYTHON, "-m", "lab.worker", RUN), leaves=f"{RUN}/summary.json")
 
 
 def _undeclared(experiment: Experiment, plugins: Plugins) -> Iterator[str]:
