@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
+from lab_mlflow.settings import SQLITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 10.0
 OPENING_SECONDS = 90.0
 """The first one to open a new store fills it with tables, which takes seconds; others wait for that."""
+HALF_MADE = ("already exists", "duplicate column", "no such table", "no such column")
+"""What SQLite says where the making of a store's tables was cut off, as another program or an older lab may leave it."""
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -38,15 +41,13 @@ def opened(place: Place) -> Any:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     with _one_at_a_time(place), translated(place):
-        if place.file is not None:
+        if place.file is not None and place.file.exists():
             probe(place.file)
+        elif place.file is not None:
+            _make(place.file)
         elif place.uri.startswith(("http://", "https://")):
             _answers(place.uri)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of MLflow's use of its own libraries
-            from mlflow import MlflowClient
-
-            return MlflowClient(tracking_uri=_patient(place), registry_uri=_patient(place))
+        return _client(_patient(place))
 
 
 @contextmanager
@@ -62,9 +63,6 @@ def translated(place: Place) -> Iterator[None]:
 
 def probe(file: Path) -> None:
     """Find out in bounded time whether a database can be written. Raises `StoreUnusable` with the reason."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return
     try:
         with closing(sqlite3.connect(file, timeout=PATIENCE_SECONDS, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -79,6 +77,23 @@ def probe(file: Path) -> None:
             f"{file}: is not a usable database: {error}.",
             "Move it away; `lab runs track RUN --to mlflow` fills a new one from the run directories.",
         ) from error
+
+
+def _make(file: Path) -> None:
+    """Let MLflow make its tables beside the place of the store: cut off half-way, nothing could complete them there."""
+    new = file.with_name(f".{file.name}.new")
+    for leftover in file.parent.glob(f"{new.name}*"):
+        leftover.unlink()
+    _client(f"{SQLITE}{new}")
+    new.rename(file)
+
+
+def _client(uri: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of MLflow's use of its own libraries
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
 @contextmanager
@@ -126,5 +141,10 @@ def _explained(place: Place, error: Exception) -> StoreUnusable:
         return StoreUnusable(
             f"{place.uri}: the store was written by another version of MLflow: {text[:200]}",
             f"Use that version, or move the file away and fill a new one: {later}",
+        )
+    if any(sign in text for sign in HALF_MADE):
+        return StoreUnusable(
+            f"{place.uri}: the store was left half made: {text[:200]}",
+            f"Move the file away and fill a new one from the run directories: {later}",
         )
     return StoreUnusable(f"{place.uri}: MLflow refused: {type(error).__name__}: {text[:300]}", f"Later: {later}")

@@ -346,6 +346,45 @@ def test_a_store_of_another_version_is_left_alone(runs: Path) -> None:
         MlflowTracker().sync(run)
 
 
+def test_a_store_whose_making_is_cut_off_is_made_by_the_next(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write(runs, steps=2, warmup=0)
+    file = settings.place().file
+    assert file is not None
+    file.unlink()
+    make, asked = store._client, []
+
+    def cut_off(uri: str) -> object:
+        """As kill -9 leaves it: some tables are there."""
+        asked.append(uri)
+        with closing(sqlite3.connect(uri.removeprefix(settings.SQLITE))) as connection, connection:
+            connection.execute("CREATE TABLE experiments (experiment_id INTEGER)")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "_client", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        MlflowTracker().sync(run)
+    left = file.exists()
+    monkeypatch.setattr(store, "_client", make)
+
+    assert MlflowTracker().sync(run) is not None
+    assert (len(asked), left) == (1, False)
+    assert [path.name for path in file.parent.iterdir() if path.name.startswith(f".{file.name}")] == []
+
+
+def test_a_store_that_was_left_half_made_is_to_be_moved_away(runs: Path) -> None:
+    run = write(runs, steps=2, warmup=0)
+    file = settings.place().file
+    assert file is not None
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE experiments (experiment_id INTEGER)")
+
+    with pytest.raises(store.StoreUnusable, match="half made") as refused:
+        MlflowTracker().sync(run)
+
+    assert "Move the file away" in refused.value.do
+
+
 def test_a_file_that_is_no_database_is_named_and_left_alone(runs: Path) -> None:
     run = write(runs, steps=2, warmup=0)
     file = settings.place().file
