@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 10.0
 OPENING_SECONDS = 90.0
 """The first one to open a new store fills it with tables, which takes seconds; others wait for that."""
 HALF_MADE = ("already exists", "duplicate column", "no such table", "no such column")
-"""What SQLite says where the making of a store's tables was cut off, as another program or an older lab may leave it."""
+"""What SQLite says where the making of the tables was cut off, as another program or an older lab may leave it."""
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",

@@ -50,6 +50,20 @@ def test_the_version_is_the_distributions(lab):
     assert lab("--version").out == f"lab {version('llm-training-lab')}\n"
 
 
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
+def test_a_closed_standard_stream_is_filled_and_no_file_takes_its_number(stream):
+    look = (
+        "import os, lab.cli as cli; cli.app = lambda **_: os._exit(10 * all(os.path.exists(f'/proc/self/fd/{n}') "
+        "for n in range(3)) + (os.readlink(f'/proc/self/fd/{os.environ[\"AT\"]}') == '/dev/null')); cli.main()"
+    )
+    number = {"<&-": "0", ">&-": "1", "2>&-": "2"}[stream]
+
+    ended = subprocess.run(["sh", "-c", f"exec \"$0\" -c \"$1\" {stream}", sys.executable, look],
+                           env={**os.environ, "AT": number}, check=False)  # fmt: skip
+
+    assert ended.returncode == 11
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -232,6 +232,18 @@ def test_a_run_is_deleted_with_all_its_files_and_no_others(lab, run, tmp_path):
     assert (outside / "kept").exists()
 
 
+def test_a_run_that_may_not_be_deleted_is_where_it_was(lab, run, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("lab.cli.runs_removing.os.rename", refused)
+
+    answer = lab("runs", "rm", run.id, "--yes")
+
+    assert (answer.code, run.config.is_file()) == (1, True)
+    assert "Nothing of it was." in answer.err
+
+
 def test_deleting_needs_a_yes(lab, run):
     done = lab("runs", "rm", run.id)
 

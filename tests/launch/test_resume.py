@@ -74,7 +74,7 @@ def test_preparing_writes_nothing(run):
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(("word", "told"), [("completed", "nothing to resume"), ("running", "is still running")])
+@pytest.mark.parametrize(("word", "told"), [("completed", "lab run smoke$"), ("running", "is still running")])
 def test_a_run_that_needs_no_resume_is_a_usage_error(run, word, told):
     recording.set_outcome(run, word)
 

@@ -61,6 +61,7 @@ _register()
 
 def main() -> NoReturn:
     """Run the command line and exit with the code that says how it ended."""
+    failures.fill_closed_streams()
     failures.survive_any_encoding()
     try:
         app(prog_name="lab")

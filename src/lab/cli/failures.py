@@ -11,6 +11,18 @@ from typing import TextIO
 from lab.errors import LabError
 
 
+def fill_closed_streams() -> None:
+    """Open /dev/null where the shell closed a standard stream, as `<&-` does.
+
+    The next file to be opened would take its number, and a library that reads or prints would meet that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+
+
 def survive_any_encoding() -> None:
     """Let a terminal that cannot show a character show a stand-in instead of failing the command."""
     sys.stdout = sys.stdout or _nowhere()

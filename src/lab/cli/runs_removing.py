@@ -62,6 +62,11 @@ def _delete(run: RunDirectory) -> None:
     away = run.path.with_name(f".{run.id}.deleted")
     try:
         os.rename(run.path, away)
+    except OSError as error:
+        raise LabError(
+            f"{run.path}: cannot be deleted: {error.strerror}", "Nothing of it was. Try again as the folder's owner."
+        ) from error
+    try:
         shutil.rmtree(away)
     except OSError as error:
         raise LabError(f"{run.path}: cannot be deleted: {error.strerror}", f"What is left lies in {away}.") from error

@@ -59,7 +59,8 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     """
     before = status(run)
     if before.word == "completed":
-        raise UsageError(f"{run.id} has completed: there is nothing to resume.", "Start it anew with: lab run")
+        name = (_read(run.config).get("experiment") or {}).get("name", "NAME")
+        raise UsageError(f"{run.id} has completed: there is nothing to resume.", f"Start a new one: lab run {name}")
     if before.word == "running":
         raise UsageError(f"{run.id} is still running.", f"Look at it with: lab runs show {run.id}")
     config = _read(run.config)
