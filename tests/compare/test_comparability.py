@@ -279,6 +279,35 @@ def test_another_version_of_a_plugin_from_elsewhere_is_a_difference_of_code(runs
     assert (found.key, found.a, found.b) == ("plugin acme", "lab-acme 1.0, files one", "lab-acme 2.0, files other")
 
 
+WATCHES = {"name": "acme", "files_sha256": "one", "third_party": True, "parts": {"observer": ["acme"]}}
+
+
+@pytest.mark.parametrize(("key", "declared"), [("observers.acme.steps", True), ("observers.other", False)])
+def test_the_plugin_of_an_observer_comes_with_its_declaration(runs: Path, key: str, declared: bool) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    edit(b.provenance, plugins=[WATCHES])
+    edit(b.config, declarations=[{"origin": "--set", "changes": [{"key": key, "before": None, "after": [1]}]}])
+
+    result = compared(a, b)
+
+    [plugin] = result.pairs[0].differences
+    assert (plugin.key, plugin.declared) == ("plugin acme", declared)
+    assert failed(result) == ["code"]
+    assert ("comes with what is declared" in result.pairs[0].failed[0].note) is declared
+
+
+def test_a_library_that_a_declared_observer_imports_comes_with_it(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    change = {"key": "observers.acme.steps", "before": None, "after": [1]}
+    edit(b.config, declarations=[{"origin": "--set", "changes": [change]}])
+    edit(b.environment, packages__drawing="1.0")
+
+    [check] = compared(a, b).pairs[0].failed
+
+    assert (check.name, check.a, check.b) == ("libraries", "drawing not imported", "drawing 1.0")
+    assert check.note == "comes with the declared observers.acme"
+
+
 def test_a_plugin_that_brought_the_backend_alone_is_no_difference_of_code(runs: Path) -> None:
     a, b = write(runs), write(runs, id=OTHER)
     plugin = {"name": "cloud", "files_sha256": "one", "third_party": True, "parts": {"backend": ["cloud"]}}

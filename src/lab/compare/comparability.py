@@ -35,7 +35,7 @@ def checks(a: RunFacts, b: RunFacts) -> tuple[Check, ...]:
         _scope(a, b, declared),
         surroundings.precision(a, b, declared),
         *surroundings.hardware(a, b, declared),
-        surroundings.code(a, b),
+        surroundings.code(a, b, declared),
         surroundings.libraries(a, b, declared),
         *surroundings.clocks(a, b),
         _resumed(a, b),

@@ -37,8 +37,9 @@ def between(a: RunFacts, b: RunFacts) -> tuple[Difference, ...]:
     """Everything that differs: what is declared first, then the rest in the fixed order of kinds."""
     asked = in_experiments(a, b)
     declared = {one.key for one in asked if one.declared}
+    brought = plugin_files.brought(a, b, declared)
     rest = [*_in_data(a, b), *_in_code(a, b), *_in_surroundings(a, b)]
-    found = [*asked, *(replace(one, declared=_follows(one, declared)) for one in rest)]
+    found = [*asked, *(replace(one, declared=one.key in brought or _follows(one, declared)) for one in rest)]
     return tuple(sorted(found, key=lambda one: (not one.declared, KINDS.index(one.kind))))
 
 
@@ -58,11 +59,8 @@ def in_experiments(a: RunFacts, b: RunFacts) -> list[Difference]:
 
 
 def _follows(one: Difference, declared: Collection[str]) -> bool:
-    """Whether a part that was chosen anew is why: its kernel, and its plugin where only one run uses it."""
-    if one.key.startswith("kernels."):
-        return f"{one.key.removeprefix('kernels.')}.name" in declared
-    alone = one.key.startswith(plugin_files.PLUGIN) and None in (one.a, one.b)
-    return alone and any(key.endswith(".name") for key in declared)
+    """Whether a part that was chosen anew is why: its kernel."""
+    return one.key.startswith("kernels.") and f"{one.key.removeprefix('kernels.')}.name" in declared
 
 
 def _brought(key: str, declared: Collection[str]) -> bool:

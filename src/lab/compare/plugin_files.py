@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lab.compare.facts import RunFacts
     from lab.runs.records import Record
 
 PLUGIN = "plugin "
 """What stands for the files of such a plugin begins with this; its name follows."""
+
+WATCHERS_OF = {"observer": "observers", "tracker": "trackers"}
+WATCHERS = tuple(WATCHERS_OF.values())
 
 
 def used(facts: RunFacts) -> dict[str, Record]:
@@ -26,6 +31,28 @@ def beside_lab(facts: RunFacts) -> dict[str, str]:
         for name, one in used(facts).items()
         if (one.get("third_party") or not files) and set(one.get("parts") or {"unknown"}) != {"backend"}
     }
+
+
+def watching(facts: RunFacts) -> set[str]:
+    """Keys of the observers and trackers that the run declares: they watch, so no computing key names them."""
+    declared = (change["key"] for one in facts.config.get("declarations") or [] for change in one.get("changes", ()))
+    return {".".join(key.split(".")[:2]) for key in declared if key.split(".")[0] in WATCHERS}
+
+
+def brought(a: RunFacts, b: RunFacts, declared: Collection[str]) -> set[str]:
+    """What stands for the plugins that only one run used, and that a part which it declares brought with it."""
+    anew = any(key.endswith(".name") for key in declared)
+    found = set()
+    for one, other in ((a, b), (b, a)):
+        watchers = watching(one)
+        for name in used(one).keys() - used(other).keys():
+            parts = used(one)[name].get("parts") or {}
+            theirs = {
+                f"{WATCHERS_OF[kind]}.{part}" for kind, named in parts.items() if kind in WATCHERS_OF for part in named
+            }
+            if anew or (theirs and theirs <= watchers and parts.keys() <= WATCHERS_OF.keys()):
+                found.add(f"{PLUGIN}{name}")
+    return found
 
 
 def named(path: str, digest: str | None, facts: RunFacts) -> str | None:

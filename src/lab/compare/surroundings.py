@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import differences
+from lab.compare import differences, plugin_files
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SAME_MODEL_SPREAD = 0.22
 """Largest speed difference met between two GPUs of one model (arXiv 2208.11035); 8 % on average."""
-BRINGS_LIBRARIES = ("environment", "loop", "attention", "loss")
+BRINGS_LIBRARIES = ("environment", "loop", "attention", "loss", *plugin_files.WATCHERS)
 
 
 def precision(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
@@ -38,8 +38,8 @@ def hardware(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Iterator[Ch
         yield Check.equal("GPU UUID", (a.device.get("uuid"), b.device.get("uuid")), {"speed": LIMITS}, note)
 
 
-def code(a: RunFacts, b: RunFacts) -> Check:
-    """The files that a worker may run."""
+def code(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
+    """The files that a worker may run; of a plugin that a declared part brought with it, that it did."""
     values = a.provenance.get("code_sha256"), b.provenance.get("code_sha256")
     if not (a.provenance.get("files") and b.provenance.get("files")):
         return Check.equal("code", values, ALL_LIMITS)
@@ -48,17 +48,21 @@ def code(a: RunFacts, b: RunFacts) -> Check:
         note = "" if values[0] == values[1] else "differs only in files that no worker runs"
         return Check("code", True, *values, note)
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return Check("code", False, *values, f"{', '.join(paths[:3])}{more}", (), ALL_LIMITS)
+    brought = "; comes with what is declared" if plugin_files.brought(a, b, declared).issuperset(paths) else ""
+    return Check("code", False, *values, f"{', '.join(paths[:3])}{more}{brought}", (), ALL_LIMITS)
 
 
 def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
     """The versions really imported."""
     one, other = differences.packages(a), differences.packages(b)
     names = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
+    asked = (*declared, *sorted(plugin_files.watching(a) | plugin_files.watching(b)))
     if one and other and not names:
         return Check("libraries", True, f"{len(one)} versions", f"{len(one)} versions")
-    sides = [", ".join(f"{key} {side.get(key, 'absent')}" for key in names) if side else None for side in (one, other)]
-    return Check.equal("libraries", sides, ALL_LIMITS, brought=among(declared, BRINGS_LIBRARIES))
+    sides = [
+        ", ".join(f"{key} {side.get(key, 'not imported')}" for key in names) if side else None for side in (one, other)
+    ]
+    return Check.equal("libraries", sides, ALL_LIMITS, brought=among(asked, BRINGS_LIBRARIES))
 
 
 def clocks(a: RunFacts, b: RunFacts) -> Iterator[Check]:
