@@ -180,7 +180,7 @@ def test_an_address_keeps_host_and_path_and_loses_what_opens_it(address, kept):
 
 
 def test_a_token_in_the_remote_is_never_recorded(checkout, monkeypatch):
-    git(checkout, "remote", "add", "origin", "https://a-secret-of-no-known-shape@github.com/o/r.git")
+    git(checkout, "remote", "add", "origin", "https://me@github.com/o/r.git?key=a-secret-of-no-known-shape")
     git(checkout, "config", f"url.https://{TOKEN}@github.com/.insteadOf", "https://github.com/")
 
     record = provenance(checkout, None, {"src/a.py": "x"}, {}, [], NOTHING)
