@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 State = dict[str, Any]
+ANEW = "Bring back a copy of this file; or move it away, and `lab resume` trains this run from its start."
 
 
 def save(path: Path, state: Mapping[str, object]) -> None:
@@ -36,7 +37,8 @@ def save(path: Path, state: Mapping[str, object]) -> None:
                 os.unlink(temporary)
             raise
     except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-        raise LabError(f"{path}: the checkpoint cannot be written: {error}", "Free space there.") from error
+        full = "probably the disk is full: " if isinstance(error, RuntimeError) else ""
+        raise LabError(f"{path}: the checkpoint cannot be written: {full}{error}", "Free space there.") from error
 
 
 def load(path: Path) -> State | None:
@@ -49,9 +51,9 @@ def load(path: Path) -> State | None:
     except LabError:
         raise
     except Exception as error:  # a damaged file makes the unpickler raise anything
-        raise LabError(f"{path}: is not a checkpoint that can be loaded: {error}") from error
+        raise LabError(f"{path}: is not a checkpoint that can be loaded: {error}", ANEW) from error
     if not isinstance(state, dict):
-        raise LabError(f"{path}: holds a {type(state).__name__}, not a checkpoint")
+        raise LabError(f"{path}: holds a {type(state).__name__}, not a checkpoint", ANEW)
     return state
 
 
@@ -62,7 +64,7 @@ def _require_whole(path: Path) -> None:
     if damaged is not None:
         raise LabError(
             f"{path}: is damaged: {damaged} does not have the content that was saved.",
-            "Start the run anew, or bring back a copy of this file.",
+            ANEW,
         )
 
 
