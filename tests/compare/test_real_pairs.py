@@ -186,7 +186,7 @@ def test_a_variable_that_steers_a_library_is_named(real: dict[str, RunDirectory]
     result = compared(real["base"], real["other variable"])
 
     assert failed(result) == ["libraries"]
-    assert (result.pairs[0].failed[0].a, result.pairs[0].failed[0].b) == ("MKL_DYNAMIC absent", "MKL_DYNAMIC FALSE")
+    assert (result.pairs[0].failed[0].a, result.pairs[0].failed[0].b) == ("MKL_DYNAMIC not set", "MKL_DYNAMIC FALSE")
 
 
 def test_a_resumed_run_is_named(real: dict[str, RunDirectory]) -> None:

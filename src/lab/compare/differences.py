@@ -85,8 +85,13 @@ def packages(facts: RunFacts) -> dict[str, object]:
     for key in ("python", "driver", "cuda", "image"):
         if facts.environment.get(key) is not None:
             found[key] = facts.environment[key]
-    variables = facts.environment.get("variables") or {}
-    return found | {key: value for key, value in variables.items() if "/" not in str(value)}
+    return found | variables(facts)
+
+
+def variables(facts: RunFacts) -> dict[str, object]:
+    """Those that steer what was imported, without those that name a folder of one machine."""
+    known = facts.environment.get("variables") or {}
+    return {key: value for key, value in known.items() if "/" not in str(value)}
 
 
 def clocks(facts: RunFacts) -> dict[str, object]:

@@ -59,8 +59,10 @@ def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
     asked = (*declared, *sorted(plugin_files.watching(a) | plugin_files.watching(b)))
     if one and other and not names:
         return Check("libraries", True, f"{len(one)} versions", f"{len(one)} versions")
+    set_in_either = {*differences.variables(a), *differences.variables(b)}
+    absent = {key: "not set" if key in set_in_either else "not imported" for key in names}
     sides = [
-        ", ".join(f"{key} {side.get(key, 'not imported')}" for key in names) if side else None for side in (one, other)
+        ", ".join(f"{key} {side.get(key, absent[key])}" for key in names) if side else None for side in (one, other)
     ]
     return Check.equal("libraries", sides, ALL_LIMITS, brought=among(asked, BRINGS_LIBRARIES))
 
