@@ -81,6 +81,8 @@ class Proxy:
             return 404
         if pod.routed is None or self.cloud.clock.now() < pod.routed:
             return 404
+        if self.cloud.clock.now() < pod.routed + pod.scenario.silent_route:
+            return 502
         return 413 if (request.content_length or 0) > self.max_body else 0
 
     def _page(self, exchange: Exchange, status: int, fault: Fault | None = None) -> web.Response:

@@ -16,6 +16,8 @@ class Scenario:
     """Say RUNNING from the start, as the service was seen to do long before anything runs."""
     route: float = 8.0
     """After the container's start, the proxy answers 404 for so long."""
+    silent_route: float = 0.0
+    """After that it answers 502 for so long, however soon the container listens."""
     stuck: Literal["PROVISIONING", "STARTING"] | None = None
     ends: Literal["ERROR", "EXITED", "TERMINATED"] | None = None
     """What becomes of it by itself, `ends_after` its creation."""
