@@ -76,6 +76,7 @@ class Page:
 
 def write(run: RunDirectory, store: Path | None = None) -> Path:
     """Write the run's report.html and return its path; with the project's `store`, the next page is written faster."""
+    vega.begin(store)
     page = run_page(facts.read(run))
     records.write_bytes(run.report, page.html(store).encode("utf-8", "backslashreplace"))
     return run.report
@@ -112,6 +113,7 @@ def run_page(run: RunFacts) -> Page:
 
 def comparison_page(comparison: Comparison, store: Path | None = None) -> str:
     """The page of a comparison as HTML."""
+    vega.begin(store)
     names = [run.name for run in comparison.runs]
     title = " and ".join(names if len(set(names)) == len(names) else [run.id for run in comparison.runs])
     return Page("Comparison of runs", title, "", (), comparing.sections(comparison)).html(store)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 RUNTIME = "window.vegaEmbed=vegaEmbed;"
 """What the page calls; the bundle also holds the Vega that it needs, and nothing that loads anything."""
+BUNDLE = "import sys, vl_convert; sys.stdout.write(vl_convert.javascript_bundle(sys.argv[1]))"
 
 
 @dataclass(frozen=True)
@@ -41,24 +45,42 @@ def draw(chart: Chart) -> Drawing:
     return Drawing(_scalable(picture), compiled, bin_size)
 
 
+def begin(store: Path | None = None) -> None:
+    """Let another process bundle what `runtime` will be asked for, while this one reads records and draws."""
+    kept = _kept(store)
+    if kept is None or not kept.is_file():
+        _bundling()
+
+
 def runtime(store: Path | None = None) -> str:
     """The part of Vega that the page needs, as one script without any address; bundled once a version in `store`."""
-    version = metadata.version("vl-convert-python")
-    kept = store / "report" / f"vega-{version}.js" if store else None
+    kept = _kept(store)
     if kept is not None and kept.is_file():
         return kept.read_text(encoding="utf-8")
-    script = _bundled()
+    script = _bundling().result()
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         records.write_bytes(kept, script.encode())
     return script
 
 
-@cache
-def _bundled() -> str:
-    import vl_convert
+def _kept(store: Path | None) -> Path | None:
+    version = metadata.version("vl-convert-python")
+    return store / "report" / f"vega-{version}.js" if store else None
 
-    script: str = vl_convert.javascript_bundle(RUNTIME)
+
+@cache
+def _bundling() -> Future[str]:
+    """A process of its own, because bundling holds the interpreter's lock for two seconds."""
+    with_it = ThreadPoolExecutor(1, "bundling")
+    bundle = with_it.submit(_bundled)
+    with_it.shutdown(wait=False)
+    return bundle
+
+
+def _bundled() -> str:
+    command = [sys.executable, "-P", "-X", "utf8", "-c", BUNDLE, RUNTIME]
+    script = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
     return script.replace("</script", "<\\/script")
 
 
