@@ -30,7 +30,7 @@ def parameters(run: RunDirectory) -> tuple[dict[str, str], list[str]]:
     found: dict[str, str] = {}
     cut = []
     for key, value in _flat(_record(run.config).get("experiment") or {}).items():
-        text = value if isinstance(value, str) else json.dumps(value)
+        text = names.spelt(value) if isinstance(value, str) else json.dumps(value)
         name = names.written(key)
         if len(text) > LONGEST_PARAMETER or names.read(name) != key:
             cut.append(key[:80])
@@ -66,7 +66,7 @@ def tags(run: RunDirectory) -> dict[str, str]:
         "mlflow.note.content": note(run),
     }
     found |= {f"lab.fingerprint.{name}": value for name, value in (summary.get("fingerprints") or {}).items()}
-    return {key: str(value)[:LONGEST_TAG] for key, value in found.items() if value not in (None, "")}
+    return {key: names.spelt(str(value))[:LONGEST_TAG] for key, value in found.items() if value not in (None, "")}
 
 
 def key(run: RunDirectory) -> str:
@@ -144,7 +144,7 @@ def last_step(run: RunDirectory) -> int:
 def experiment(run: RunDirectory) -> str:
     """The group, which is what a person compares; without one the experiment's name."""
     found = _record(run.config).get("experiment") or {}
-    return str(found.get("group") or found.get("name") or run.id)
+    return names.spelt(str(found.get("group") or found.get("name") or run.id))
 
 
 def _record(path: Path) -> dict[str, Any]:

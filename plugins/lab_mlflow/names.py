@@ -20,6 +20,11 @@ def written(name: str) -> str:
     return f"{text[: LONGEST - 30]}:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
+def spelt(text: str) -> str:
+    """The text as UTF-8 can hold it: a byte of a path or branch that is no text is spelt out, as `\\udce9`."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def read(text: str) -> str:
     """The name that `written` gave; one that was cut stays cut."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

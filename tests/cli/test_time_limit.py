@@ -13,7 +13,7 @@ SLOW = """
 [trackers]
 mlflow = false
 [limits]
-hours = 0.00005
+hours = 0.0003
 [[stages]]
 name = "train"
 run = ["sh", "-c", "exec sleep 60"]
@@ -35,7 +35,7 @@ def test_record_terminal_and_listing_say_that_the_time_limit_ended_the_run_and_h
     [ran] = every(read_settings().runs_folder)
     shown = lab("runs", "show")
 
-    reason = "ended by the time limit of 0.18 s (limits.hours)"
+    reason = "ended by the time limit of 1.08 s (limits.hours)"
     outcome = json.loads(ran.outcome.read_text())
     assert (ended.code, outcome["status"], outcome["exit_code"], outcome["reason"]) == (143, "stopped", 143, reason)
     for text in (ended.out, shown.out):

@@ -250,6 +250,9 @@ def test_a_file_whose_name_cannot_name_a_run_is_refused(folder):
         ("name = 'x'", "name: an experiment's name is its file's name"),
         ("limits.hours = 1e308", "limits.hours: must be at most 8_760 (a year), not 1e+308"),
         ("limits.dollars = 1e308", "limits.dollars: must be at most 1_000_000 (a million dollars), not 1e+308"),
+        ("limits.hours = 1e-300", "limits.hours: must be at least 0.00028 (a second), not 1e-300"),
+        ("limits.dollars = 1e-300", "limits.dollars: must be at least 0.01 (a cent), not 1e-300"),
+        ("stages = [{ name = 'a', run = ['b'], hours = 1e-9 }]", "stages.0.hours: must be at least 0.00028 (a second)"),
         ("environment.disk_gb = 100_001", "environment.disk_gb: must be at most 100_000 (100 TB), not 100001"),
         ("stages = [{ name = 'a', run = ['b'], hours = 8761 }]", "stages.0.hours: must be at most 8_760 (a year)"),
         ("results = ['../secret']", "results.0: '../secret' must be a pattern below the run directory"),
@@ -314,6 +317,17 @@ def test_bounds_hold_for_what_is_set_on_the_command_line_too(folder):
         load("base", folder, [f"attention.provider={'x' * 100_001}"])
     with pytest.raises(UsageError, match=r"--set: observers\.memory: is false, and there is no such observer"):
         load("base", folder, ["observers.memory=false"])
+
+
+@pytest.mark.parametrize("key", ["description", "group", "trackers.mlflow.tags", "attention.provider"])
+def test_a_byte_that_is_no_text_is_refused_before_any_record_holds_it(folder, key):
+    with pytest.raises(UsageError, match=rf"--set: {key}: is not text in UTF-8: character 3 is U\+DC80"):
+        load("base", folder, [f"{key}=ab\udc80"])
+
+
+def test_a_nul_is_refused_in_values_and_in_keys(folder):
+    assert "description: is not text in UTF-8: character 2 is U+0000" in fault(folder, 'description = "a\\u0000"').what
+    assert "is not text in UTF-8" in fault(folder, '[attention]\nname = "x"\n"a\\u0000" = 1').what
 
 
 @pytest.mark.parametrize("key", ["environment.gpu", "environment.network_volume", "data.tokenizer.revision", "group"])

@@ -283,3 +283,8 @@ def test_the_libraries_of_a_tracker_are_asked_for_only_where_it_runs(settings, s
 
     assert "wandb" in beside
     assert "wandb" not in here
+
+
+def test_an_option_of_a_backend_is_text():
+    with pytest.raises(UsageError, match="--backend-option: note: is not text in UTF-8"):
+        backend_choice("local", ["note=\udc80"])

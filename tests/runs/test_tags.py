@@ -27,7 +27,15 @@ def test_an_empty_note_removes_it(run):
     assert tags.change(run, note="").note == ""
 
 
-@pytest.mark.parametrize("tag", ["", "two words", "-x", "a\nb", "x" * 65, "\x1b[31m"])
+@pytest.mark.parametrize("note", ["caf\udce9", "a\0b"])
+def test_a_note_is_text(run, note):
+    with pytest.raises(UsageError, match="The note is not text in UTF-8: character"):
+        tags.change(run, note=note)
+
+    assert not run.tags.exists()
+
+
+@pytest.mark.parametrize("tag", ["\udc80", "", "two words", "-x", "a\nb", "x" * 65, "\x1b[31m"])
 def test_a_tag_is_one_word(run, tag):
     with pytest.raises(UsageError, match="is no tag"):
         tags.change(run, add=[tag])

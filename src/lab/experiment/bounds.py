@@ -27,6 +27,17 @@ def read_bounded(path: Path) -> bytes:
     return content
 
 
+def unwritable(text: object) -> str:
+    """What keeps a text from being written down wherever lab writes it; empty for every other value.
+
+    No UTF-8 spells half a surrogate pair, which stands for a byte that was none; no program takes a NUL in an argument.
+    """
+    if not isinstance(text, str):
+        return ""
+    found = next((c for c in text if c == "\0" or "\ud800" <= c <= "\udfff"), None) if not text.isprintable() else None
+    return f"is not text in UTF-8: character {text.index(found) + 1} is U+{ord(found):04X}" if found else ""
+
+
 def require_bounded(table: Mapping[str, object], where: str) -> None:
     """Raise `UsageError` naming place and key for a text, a number or a nesting beyond what any experiment needs."""
     waiting: list[tuple[str, object, int]] = [("", table, 0)]
@@ -52,6 +63,8 @@ def _fault(key: str, value: object, depth: int) -> str:
         return f"holds a key of {longest:_} characters; at most {MOST_KEY_CHARACTERS}"
     if isinstance(value, str) and len(value) > MOST_CHARACTERS:
         return f"must have at most {MOST_CHARACTERS:_} characters, not {len(value):_}"
+    if fault := unwritable(value) or next(filter(None, map(unwritable, value if isinstance(value, dict) else ())), ""):
+        return fault
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return "must be a whole number of at most 64 bits"
     return ""

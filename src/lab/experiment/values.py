@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_HOURS = 24 * 365
+LEAST_HOURS = 1 / 3600
 MOST_DOLLARS = 1_000_000
+LEAST_DOLLARS = 0.01
 MOST_GB = 100_000
 MOST_NAME = 500
 
@@ -43,11 +45,28 @@ def _at_most(most: int, what: str) -> Callable[[float], float]:
     return check
 
 
+def _at_least(least: float, what: str) -> Callable[[float], float]:
+    """A limit that is over before anything can begin was meant otherwise."""
+
+    def check(value: float) -> float:
+        if value < least:
+            raise ValueError(f"must be at least {least:.2g} ({what}), not {value:g}")
+        return value
+
+    return check
+
+
 Number = Annotated[FiniteFloat, BeforeValidator(_no_switch)]
 Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
-Hours = Annotated[Positive, AfterValidator(_at_most(MOST_HOURS, "a year"))]
-Dollars = Annotated[Positive, AfterValidator(_at_most(MOST_DOLLARS, "a million dollars"))]
+Hours = Annotated[
+    Positive, AfterValidator(_at_least(LEAST_HOURS, "a second")), AfterValidator(_at_most(MOST_HOURS, "a year"))
+]
+Dollars = Annotated[
+    Positive,
+    AfterValidator(_at_least(LEAST_DOLLARS, "a cent")),
+    AfterValidator(_at_most(MOST_DOLLARS, "a million dollars")),
+]
 Share = Annotated[Number, Field(gt=0, lt=1)]
 Decay = Annotated[Number, Field(ge=0, lt=1)]
 

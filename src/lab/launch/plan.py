@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lab.contracts import Quote, Unquoted
 from lab.errors import UsageError
 from lab.experiment import PartChoice, flat, load
+from lab.experiment.bounds import require_bounded
 from lab.experiment.fingerprint import fingerprint
 from lab.experiment.merging import override
 from lab.jobs import allowed, bundle
@@ -135,6 +136,7 @@ def backend_choice(name: str, options: Sequence[str]) -> PartChoice:
             chosen_options.update(override(text))
         except UsageError as error:
             raise UsageError(f"--backend-option {text!r} is not key=value.") from error
+    require_bounded(chosen_options, "--backend-option")
     return PartChoice.model_validate({**chosen_options, "name": name})
 
 

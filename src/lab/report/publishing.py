@@ -55,7 +55,7 @@ def publish(runs: Sequence[RunDirectory], target: Path, hidden: Callable[[str], 
         page = comparison_page(comparison) if comparison else run_page(found[0]).html()
         records.write_bytes(building / "report.html", page.encode("utf-8", "backslashreplace"))
         text = _readme(target.name, found) + (f"\n{markdown(comparison)}" if comparison else "")
-        records.write_bytes(building / "README.md", text.encode())
+        records.write_bytes(building / "README.md", text.encode("utf-8", "backslashreplace"))
         building.chmod(0o755)
         building.rename(target)
     except BaseException:

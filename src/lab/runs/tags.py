@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError
+from lab.experiment.bounds import unwritable
 from lab.runs import records
 from lab.runs.secrets import Secrets
 
@@ -50,6 +51,8 @@ def change(
     """
     added = list(add)
     require_fit(added, secrets)
+    if fault := unwritable(note):
+        raise UsageError(f"The note {fault}.")
     _refuse([note or ""], secrets or Secrets({}))
     before = read(run)
     tags = tuple(sorted({*before.tags, *added} - set(remove)))
