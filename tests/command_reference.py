@@ -33,6 +33,8 @@ same in a terminal.*
   or a path.
 - An option that takes several values is given once for each: `--set seed=1 --set train.steps=3`.
 - Plugins may add commands of their own: `lab plugins` names them.
+- `lab --install-completion` teaches bash, zsh, fish or PowerShell to complete commands, experiments, runs, backends,
+  trackers, stages and the keys of `--set`.
 """
 CODES = """## Exit codes
 

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lab.cli import failures
+from lab.cli import completion, failures
 from lab.cli.groups import Commands
 
 COMMANDS = ("run", "resume", "check", "compare", "report", "ui", "doctor")
@@ -63,6 +63,8 @@ def main() -> NoReturn:
     """Run the command line and exit with the code that says how it ended."""
     failures.fill_closed_streams()
     failures.survive_any_encoding()
+    if completion.asked():
+        sys.exit(completion.answer(lambda: app(prog_name="lab")))
     try:
         app(prog_name="lab")
     except Exception as error:

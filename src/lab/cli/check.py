@@ -6,11 +6,19 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def check(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment, or path of its TOML file.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help="Name of an experiment, or path of its TOML file.", autocompletion=completion.experiments),
+    ],
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.", autocompletion=completion.keys
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

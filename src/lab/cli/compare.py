@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def compare(
-    runs: Annotated[list[str], typer.Argument(help="Two runs or more; the first is the reference.")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Two runs or more; the first is the reference.", autocompletion=completion.runs)
+    ],
     only_changed: Annotated[bool, typer.Option("--only-changed", help="Leave out what is the same.")] = False,
     require: Annotated[
         str, typer.Option(help="Exit 3 unless these are comparable, or within limits: loss,speed,memory.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab.cli import groups
+from lab.cli import completion, groups
 
 if TYPE_CHECKING:
     from lab.data.cache import TokenCache
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 group = groups.new("Data: prepare token caches and look into them.")
 
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, as data.train_tokens=50_000.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one key, as data.train_tokens=50_000.",
+        autocompletion=completion.keys,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -40,7 +46,10 @@ def list_caches(as_json: AsJson = False) -> None:
 
 @group.command()
 def prepare(
-    experiment: Annotated[str | None, typer.Argument(help="Name of an experiment, or path of its TOML file.")] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Argument(help="Name of an experiment, or path of its TOML file.", autocompletion=completion.experiments),
+    ] = None,
     set_: Overrides = None,
     run: Annotated[
         str | None, typer.Option("--run", metavar="DIR", help="Prepare for this run directory, and record it there.")
@@ -71,7 +80,12 @@ def prepare(
 
 @group.command()
 def inspect(
-    reference: Annotated[str, typer.Argument(metavar="NAME|RUN", help="An experiment, or a run.")],
+    reference: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|RUN", help="An experiment, or a run.", autocompletion=completion.experiments_and_runs
+        ),
+    ],
     set_: Overrides = None,
     as_json: AsJson = False,
 ) -> None:

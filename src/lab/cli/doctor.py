@@ -6,13 +6,23 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def doctor(
     backend: Annotated[
-        str | None, typer.Option(help="Check this backend live; on a cloud that costs a few cents.")
+        str | None,
+        typer.Option(
+            help="Check this backend live; on a cloud that costs a few cents.", autocompletion=completion.backends
+        ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="EXPERIMENT", help="Prepare its data from the real source and count it.")
+        str | None,
+        typer.Option(
+            metavar="EXPERIMENT",
+            help="Prepare its data from the real source and count it.",
+            autocompletion=completion.experiments,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,

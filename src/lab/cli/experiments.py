@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lab.cli import groups
+from lab.cli import completion, groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,9 +48,15 @@ def list_experiments(as_json: Json = False) -> None:
 
 @group.command("show")
 def show_experiment(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment, or path of its TOML file.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help="Name of an experiment, or path of its TOML file.", autocompletion=completion.experiments),
+    ],
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.", autocompletion=completion.keys
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

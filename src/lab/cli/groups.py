@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 
 class Listing(TyperGroup):
@@ -14,9 +14,16 @@ class Listing(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the unnamed `list` in front of its options."""
         asks_for_help = bool(args) and args[0] in ctx.help_option_names
-        if not asks_for_help and (not args or args[0].startswith("-")):
+        asked_by_shell = ctx.resilient_parsing and not args
+        if not asks_for_help and not asked_by_shell and (not args or args[0].startswith("-")):
             args = ["list", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Our commands, or the options of the unnamed `list`."""
+        if incomplete.startswith("-"):
+            return self.commands["list"].shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete)
 
 
 class Commands(TyperGroup):
@@ -30,6 +37,14 @@ class Commands(TyperGroup):
         from lab.cli.foreign import find_command
 
         return find_command(cmd_name)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Our commands, then those of plugins; none of these is imported."""
+        from lab.cli.foreign import listed
+
+        for command in listed():
+            self.commands.setdefault(command["name"], TyperCommand(command["name"], help=f"Of {command['from']}."))
+        return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Show commands and groups apart, each on one line."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lab.cli import groups
+from lab.cli import completion, groups
 
 group = groups.new("Plugins: what is installed and what each brings.")
 
@@ -34,7 +34,12 @@ def list_plugins(
 @group.command("new")
 def new_plugin(
     name: Annotated[str, typer.Argument(help="What experiments will call its part, as my-loss.")],
-    kind: Annotated[str, typer.Option(help="attention, backend, loss, loop, observer, source or tracker.")] = "loss",
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="attention, backend, loss, loop, observer, source or tracker.", autocompletion=completion.kinds
+        ),
+    ] = "loss",
     into: Annotated[Path | None, typer.Option(help="The new folder; lab-NAME by default.")] = None,
 ) -> None:
     """Start a plugin of your own.

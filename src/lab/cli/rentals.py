@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
 from lab.cli.groups import new
 
 group = new("Rented machines: what lives, what it costs, and how to end it.")
 
-Reference = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a machine's id, or a path of the rental.")]
+Reference = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="Id of a run, a machine's id, or a path of the rental.", autocompletion=completion.runs
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def report(
     runs: Annotated[
-        list[str] | None, typer.Argument(help="One run, or several to compare; the first is the reference.")
+        list[str] | None,
+        typer.Argument(
+            help="One run, or several to compare; the first is the reference.", autocompletion=completion.runs
+        ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     publish: Annotated[

@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def resume(
-    run: Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, or a path.")] = "latest",
+    run: Annotated[
+        str, typer.Argument(help="Id of a run, the start of it, latest, or a path.", autocompletion=completion.runs)
+    ] = "latest",
     as_recorded: Annotated[
         bool, typer.Option("--as-recorded", help="Use the experiment and code kept in the run, whatever changed since.")
     ] = False,

@@ -6,13 +6,23 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def run(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment, or path of its TOML file.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help="Name of an experiment, or path of its TOML file.", autocompletion=completion.experiments),
+    ],
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change one key, as optimizer.clip=0.5.", autocompletion=completion.keys
+        ),
     ] = None,
-    backend: Annotated[str, typer.Option(help="Where it runs: local, or a plugin's.")] = "local",
+    backend: Annotated[
+        str, typer.Option(help="Where it runs: local, or a plugin's.", autocompletion=completion.backends)
+    ] = "local",
     backend_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend.")
     ] = None,

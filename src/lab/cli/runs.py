@@ -6,13 +6,19 @@ from typing import Annotated, get_args
 
 import typer
 
+from lab.cli import completion
 from lab.cli.groups import new
 from lab.runs.status import Word
 
 WORDS = get_args(Word)
 group = new("Runs of this project: list, show, logs, stop, tag, rm, track.")
 
-Run = Annotated[str, typer.Argument(help="Id of a run, the start of it, latest, a machine's id, or a path.")]
+Run = Annotated[
+    str,
+    typer.Argument(
+        help="Id of a run, the start of it, latest, a machine's id, or a path.", autocompletion=completion.runs
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -84,7 +90,9 @@ def show(
 @group.command()
 def logs(
     run: Run = "latest",
-    stage: Annotated[str | None, typer.Option(metavar="STAGE", help="Only this stage's log.")] = None,
+    stage: Annotated[
+        str | None, typer.Option(metavar="STAGE", help="Only this stage's log.", autocompletion=completion.stages)
+    ] = None,
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the last lines of each log.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
     as_json: AsJson = False,
@@ -141,7 +149,10 @@ def stop(
 
 @group.command("rm")
 def remove(
-    runs: Annotated[list[str], typer.Argument(help="Runs to delete, each by id, start of id, or path.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Runs to delete, each by id, start of id, or path.", autocompletion=completion.runs),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
 ) -> None:
@@ -157,7 +168,12 @@ def remove(
 @group.command()
 def track(
     run: Run,
-    to: Annotated[list[str], typer.Option("--to", metavar="TRACKER", help="A tracker, such as mlflow or wandb.")],
+    to: Annotated[
+        list[str],
+        typer.Option(
+            "--to", metavar="TRACKER", help="A tracker, such as mlflow or wandb.", autocompletion=completion.trackers
+        ),
+    ],
     live: Annotated[bool, typer.Option("--live", help="Go on until the run has ended.")] = False,
     as_json: AsJson = False,
 ) -> None:

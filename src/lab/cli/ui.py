@@ -6,10 +6,15 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import completion
+
 
 def ui(
     run: Annotated[
-        str | None, typer.Argument(help="Open this run's page: an id, the start of it, latest, or a path.")
+        str | None,
+        typer.Argument(
+            help="Open this run's page: an id, the start of it, latest, or a path.", autocompletion=completion.runs
+        ),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the page is served on this machine.")] = 5000,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,

@@ -1,0 +1,105 @@
+"""What a shell is told when a person presses Tab: what fits, and never a word about what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import sample_runs
+
+COMMANDS = "raise SystemExit('never imported')\n"
+NOTHING = "from lab import hookimpl\n"
+
+
+@pytest.fixture
+def offered(lab, monkeypatch):
+    """What bash gets for a line as far as it is typed; the last word is the one to complete."""
+
+    def ask(line):
+        words = line.split(" ")
+        monkeypatch.setenv("_LAB_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        answer = lab()
+        assert (answer.code, answer.err) == (0, "")
+        return answer.out.split()
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("line", "fits"),
+    [
+        ("lab comp", ["compare"]),
+        ("lab runs st", ["stop"]),
+        ("lab runs --new", ["--newest"]),
+        ("lab run corr", ["corrected"]),
+        ("lab check smoke --set optimizer.cl", ["optimizer.clip="]),
+        ("lab run smoke --set atten", ["attention="]),
+        ("lab run smoke --backend lo", ["local"]),
+        ("lab doctor --backend run", ["runpod"]),
+        ("lab doctor --data smoke-fi", ["smoke-fineweb"]),
+        ("lab runs track latest --to ml", ["mlflow"]),
+        ("lab plugins new mine --kind lo", ["loss", "loop"]),
+    ],
+)
+def test_what_begins_so_is_offered(offered, line, fits):
+    assert sorted(offered(line)) == sorted(fits)
+
+
+@pytest.mark.parametrize(
+    "command", ["runs show", "runs rm", "runs stop", "resume", "compare", "report", "ui", "rentals monitor"]
+)
+def test_runs_are_offered_the_newest_first_after_the_latest(offered, project, command):
+    ids = ["smoke-20261201-0900-aaaa", "smoke-20261202-0900-bbbb"]
+    for name in ids:
+        sample_runs.write(project / ".runs", id=name)
+
+    assert offered(f"lab {command} ") == ["latest", *reversed(ids)]
+    assert offered(f"lab {command} smoke-20261201") == ids[:1]
+
+
+def test_what_may_be_inspected_are_experiments_and_runs(offered, project):
+    sample_runs.write(project / ".runs", id="smoke-20261201-0900-aaaa")
+
+    assert offered("lab data inspect smok") == ["smoke", "smoke-fineweb", "smoke-flex", "smoke-20261201-0900-aaaa"]
+
+
+def test_the_stages_of_the_run_that_is_named_are_offered(offered, project):
+    run = sample_runs.write(project / ".runs", id="smoke-20261201-0900-aaaa")
+    for path in run.logs.iterdir():
+        path.unlink()
+    (run.logs / "train.log").write_text("")
+    sample_runs.write(project / ".runs", id="smoke-20261202-0900-bbbb")
+
+    assert offered("lab runs logs smoke-20261201-0900-aaaa --stage ") == ["train"]
+
+
+def test_the_command_of_a_plugin_is_offered_without_importing_it(offered, install_plugin):
+    install_plugin("acme", NOTHING, commands={"acme": "acme_commands:app"}, files={"acme_commands.py": COMMANDS})
+
+    assert offered("lab acm") == ["acme"]
+    assert offered("lab acme ") == []
+
+
+def test_outside_a_project_nothing_is_offered_and_nothing_said(offered, project, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    assert offered("lab run ") == offered("lab runs show ") == offered("lab runs logs --stage ") == []
+
+
+@pytest.mark.parametrize("line", ["lab run ", "lab runs show ", "lab run smoke --backend ", "lab runs logs --stage "])
+def test_whatever_is_wrong_with_the_project_is_not_said_while_typing(offered, project, monkeypatch, line):
+    shutil.rmtree(project / "experiments")
+    (project / ".env").write_text("KEY='never closed\n")
+    monkeypatch.setenv("LAB_RUNZ", "misspelt")
+
+    assert offered(line) == []
+
+
+def test_a_setting_that_is_misspelt_is_not_said_while_typing(offered, monkeypatch):
+    monkeypatch.setenv("LAB_STORRE", "misspelt")
+
+    assert offered("lab run corr") == ["corrected"]
