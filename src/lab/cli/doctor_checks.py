@@ -13,6 +13,7 @@ import typer
 
 from lab.cli.output import plain, print_json, table
 from lab.cli.output import show as output
+from lab.compare.formats import size
 from lab.errors import LabError, UsageError
 from lab.experiment import PartChoice
 from lab.rental.provider import CheckResult, NotAuthorized
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 
     from lab.settings import Settings
 
-LITTLE_DISK_BYTES = 5 * 10**9
-KEYS = ("RUNPOD_API_KEY", "WANDB_API_KEY", "HF_TOKEN")
+LITTLE_DISK_BYTES = 5 * 2**30
+MARKS = {True: ("ok", "green"), False: ("FAIL", "bold red"), None: ("-", "dim")}
+KEYS = {
+    "RUNPOD_API_KEY": "only renting on RunPod needs it",
+    "WANDB_API_KEY": "without it W&B is written offline",
+    "HF_TOKEN": "only private downloads need it",
+}
 
 
 def local(settings: Settings) -> list[CheckResult]:
@@ -40,7 +46,7 @@ def _python() -> Iterator[CheckResult]:
         told = (
             "not installed: this machine can rent, compare and report; pip install 'llm-training-lab[train]' to train"
         )
-        yield CheckResult("torch", True, told)
+        yield CheckResult("torch", None, told)
 
 
 def _disk(settings: Settings) -> Iterator[CheckResult]:
@@ -48,8 +54,9 @@ def _disk(settings: Settings) -> Iterator[CheckResult]:
         existing = _existing(folder)
         free = shutil.disk_usage(existing).free
         writable = os.access(existing, os.W_OK)
-        detail = f"{folder}: {free / 1e9:.1f} GB free{'' if writable else ', not writable'}"
-        yield CheckResult(f"{name} folder", writable and free >= LITTLE_DISK_BYTES, detail)
+        enough = free >= LITTLE_DISK_BYTES
+        faults = f"{'' if enough else f', less than {size(LITTLE_DISK_BYTES)}'}{'' if writable else ', not writable'}"
+        yield CheckResult(f"{name} folder", writable and enough, f"{folder}: {size(free)} free{faults}")
 
 
 def _existing(folder: Path) -> Path:
@@ -63,19 +70,21 @@ def _keys(settings: Settings) -> Iterator[CheckResult]:
     from lab.launch.variables import variables
 
     known = variables(settings)
-    for name in KEYS:
-        yield CheckResult(name, True, "set" if known.get(name) else "not set")
+    for name, without in KEYS.items():
+        there = bool(known.get(name))
+        yield CheckResult(name, True if there else None, "set" if there else f"not set; {without}")
 
 
 def _plugins(settings: Settings) -> Iterator[CheckResult]:
     from lab.plugins import load
 
     installed = load(settings).installed
-    for plugin in installed:
-        if plugin.state not in ("loaded", "blocked"):
-            yield CheckResult(f"plugin {plugin.name}", False, str(plugin.error))
-    loaded = sum(plugin.state == "loaded" for plugin in installed)
-    yield CheckResult("plugins", True, f"{loaded} of {len(installed)} loaded")
+    unusable = [plugin for plugin in installed if plugin.state not in ("loaded", "blocked")]
+    for plugin in unusable:
+        yield CheckResult(f"plugin {plugin.name}", False, str(plugin.error))
+    states = [plugin.state for plugin in installed]
+    blocked = f", {states.count('blocked')} blocked" if "blocked" in states else ""
+    yield CheckResult("plugins", not unusable, f"{states.count('loaded')} of {len(installed)} loaded{blocked}")
 
 
 def live(name: str, settings: Settings, *, yes: bool) -> Sequence[CheckResult]:
@@ -105,13 +114,13 @@ def live(name: str, settings: Settings, *, yes: bool) -> Sequence[CheckResult]:
 
 
 def show(checks: Sequence[CheckResult], *, as_json: bool) -> int:
-    """Print every check; 1 when one did not pass."""
+    """Print every check; 1 when one failed."""
+    passed = all(check.passed is not False for check in checks)
     if as_json:
-        print_json({"checks": checks, "passed": all(check.passed for check in checks)})
+        print_json({"checks": checks, "passed": passed})
     else:
         listing = table("CHECK", "", "", whole=("CHECK", ""))
         for check in checks:
-            mark = plain("ok" if check.passed else "FAIL", "green" if check.passed else "bold red")
-            listing.add_row(plain(check.name), mark, plain(check.detail))
+            listing.add_row(plain(check.name), plain(*MARKS[check.passed]), plain(check.detail))
         output(listing)
-    return 0 if all(check.passed for check in checks) else 1
+    return 0 if passed else 1

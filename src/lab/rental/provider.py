@@ -184,7 +184,8 @@ class CheckResult:
     """One line of a live check: what was tried and what came of it."""
 
     name: str
-    passed: bool
+    passed: bool | None
+    """None where nothing can fail, such as a key that is not set and may not be needed."""
     detail: str
 
 
