@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -48,20 +47,6 @@ def test_help_lists_the_commands_and_then_the_groups(lab):
 
 def test_the_version_is_the_distributions(lab):
     assert lab("--version").out == f"lab {version('llm-training-lab')}\n"
-
-
-@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
-def test_a_closed_standard_stream_is_filled_and_no_file_takes_its_number(stream):
-    look = (
-        "import os, lab.cli as cli; cli.app = lambda **_: os._exit(10 * all(os.path.exists(f'/proc/self/fd/{n}') "
-        "for n in range(3)) + (os.readlink(f'/proc/self/fd/{os.environ[\"AT\"]}') == '/dev/null')); cli.main()"
-    )
-    number = {"<&-": "0", ">&-": "1", "2>&-": "2"}[stream]
-
-    ended = subprocess.run(["sh", "-c", f"exec \"$0\" -c \"$1\" {stream}", sys.executable, look],
-                           env={**os.environ, "AT": number}, check=False)  # fmt: skip
-
-    assert ended.returncode == 11
 
 
 @pytest.mark.parametrize(
@@ -184,7 +169,7 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(project, command
     done = subprocess.run([*PROGRAM, *command], stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(writing)
 
-    assert done.returncode in (1, -signal.SIGPIPE)
+    assert done.returncode == 141
     assert done.stderr == b""
 
 

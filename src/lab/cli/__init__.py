@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lab.cli import completion, failures
+from lab.cli import completion, failures, streams
 from lab.cli.groups import Commands
 
 COMMANDS = ("run", "resume", "check", "compare", "report", "ui", "doctor")
@@ -61,12 +61,16 @@ _register()
 
 def main() -> NoReturn:
     """Run the command line and exit with the code that says how it ended."""
-    failures.fill_closed_streams()
-    failures.survive_any_encoding()
+    streams.guard()
     if completion.asked():
         sys.exit(completion.answer(lambda: app(prog_name="lab")))
     try:
         app(prog_name="lab")
+        code = 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):  # a command of a plugin may end with words
+            raise
+        code = ended.code or 0
     except Exception as error:
-        sys.exit(failures.explain(error))
-    sys.exit(0)
+        code = failures.explain(error)
+    sys.exit(streams.ending(code))

@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from pathlib import Path
-from typing import TextIO
 
 from lab.errors import LabError
-
-
-def fill_closed_streams() -> None:
-    """Open /dev/null where the shell closed a standard stream, as `<&-` does.
-
-    The next file to be opened would take its number, and a library that reads or prints would meet that file.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
-
-
-def survive_any_encoding() -> None:
-    """Let a terminal that cannot show a character show a stand-in instead of failing the command."""
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def show_warnings() -> None:
@@ -44,11 +20,6 @@ def show_warnings() -> None:
 
     ours = logging.getLogger("lab")
     ours.handlers = [handler for handler in ours.handlers if type(handler).__name__ != Shown.__name__] + [Shown()]
-
-
-def _nowhere() -> TextIO:
-    """Stands for a stream that the shell closed, as `>&-` does, until the process ends."""
-    return open(os.devnull, "w", encoding="utf-8")
 
 
 def explain(error: Exception) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.cli import run_closing
+from lab.cli import run_closing, streams
 from lab.cli.output import print_json, warn
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def follow(
     elif quiet:
         print(run.id)  # noqa: T201 - the one result of a quiet run
     else:
+        streams.let_be_lost()  # the exit code is the run's, and its directory has all of this
         run_closing.show(run, ending, report, mirrors.links)
     return ending.exit_code
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from lab.cli.output import console, near, plain, print_json, warn
+from lab.cli.streams import end_if_lost
 from lab.compare.formats import size
 from lab.errors import LabError, UsageError, did_you_mean
 from lab.runs import logs, records, regular
@@ -81,8 +82,10 @@ class _Log:
             file.seek(self._offset)
             while block := file.read(logs.BLOCK_BYTES):
                 sys.stdout.write(plain(self._decoder.decode(block)).plain)
+                end_if_lost()
             self._offset = file.tell()
         sys.stdout.flush()
+        end_if_lost()
 
     def finish(self) -> None:
         """Print what a character that never became whole stands for."""
