@@ -68,6 +68,27 @@ def test_token_losses_of_two_tokenizers_are_not_ranked_and_bits_per_byte_are_sho
     assert found["bits per byte"].difference > 0
 
 
+@pytest.mark.parametrize("tokenizer", ["gpt2", "other"])
+def test_bits_per_byte_of_another_text_are_no_result_whatever_the_tokenizer(tokenizer: str, runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER, tokenizer=tokenizer, evaluation_inputs="other", loss_floor=2.0)
+    edit(b.data_manifest, source__name="files")
+
+    found = changes(compared(a, b))["bits per byte"]
+
+    assert (found.mark, found.difference) == (Mark.NOT_COMPARABLE, None)
+    assert "evaluation inputs" in found.words
+
+
+@pytest.mark.parametrize("other", ["another text", None])
+def test_bits_per_byte_of_other_evaluation_inputs_are_no_result(other: str | None, runs: Path) -> None:
+    result = compared(write(runs), write(runs, id=OTHER, evaluation_inputs=other, loss_floor=2.0))
+
+    for name in ("validation loss", "bits per byte"):
+        found = changes(result)[name]
+        assert (found.mark, found.difference) == (Mark.NOT_COMPARABLE, None)
+        assert found.words == "not comparable: evaluation inputs"
+
+
 def test_the_difference_of_a_loss_on_other_data_is_no_result(runs: Path) -> None:
     result = compared(write(runs), write(runs, id=OTHER, evaluation_inputs="other", loss_floor=2.0))
 

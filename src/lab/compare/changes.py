@@ -45,8 +45,14 @@ class Change:
     words: str
 
 
-def change(measure: Measure, place: int, judgement: Judgement | None, *, ranked: bool = True) -> Change:
-    """Judge the run at `place` against the first; `judgement` is the verdict on the figure's question."""
+def change(
+    measure: Measure, place: int, judgement: Judgement | None, *, ranked: bool = True, same_text: bool = False
+) -> Change:
+    """Judge the run at `place` against the first; `judgement` is the verdict on the figure's question.
+
+    `ranked` is False where tokens are not the same pieces of text. Where they are pieces of the `same_text`, bits a
+    byte are compared all the same.
+    """
     before, after = measure.values[0], measure.values[place]
     if before is None or after is None:
         who = " and ".join(letter(one) for one in (0, place) if measure.values[one] is None)
@@ -54,7 +60,8 @@ def change(measure: Measure, place: int, judgement: Judgement | None, *, ranked:
         return Change(measure, None, None, mark, f"{measure.absent} {who}")
     if not (math.isfinite(before) and math.isfinite(after)):
         return Change(measure, None, None, Mark.BROKEN, "not a number")
-    if judgement is not None and judgement.verdict is Verdict.NOT_COMPARABLE and measure.unit != "bits/byte":
+    in_bytes = measure.unit == "bits/byte" and same_text and not ranked
+    if judgement is not None and judgement.verdict is Verdict.NOT_COMPARABLE and not in_bytes:
         names = ", ".join(
             check.name for check in judgement.because if check.allows[judgement.question] == judgement.verdict
         )

@@ -30,7 +30,11 @@ def _pair(a: RunFacts, b: RunFacts, place: int, figures: Sequence[Measure], rank
     checks = comparability.checks(a, b)
     judgements = judge(checks)
     of = {one.question: one for one in judgements}
-    found = tuple(changes.change(figure, place, of.get(figure.question or ""), ranked=ranked) for figure in figures)
+    same_text = a.manifest.get("source") == b.manifest.get("source")
+    found = tuple(
+        changes.change(figure, place, of.get(figure.question or ""), ranked=ranked, same_text=same_text)
+        for figure in figures
+    )
     parting = alignment.divergence(a, b)
     return Pair(
         a,
