@@ -6,7 +6,6 @@ codes from the errors.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from typer.core import TyperGroup
 
 from lab import errors
 from lab.cli import app
+from lab.cli.wording import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,6 @@ CODES = """## Exit codes
 |---|---|
 | 0 | Done. |
 """
-TYPES = {"str": "TEXT", "list[str]": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "path": "PATH"}
-"""What the help calls a type, as a person writes it."""
 
 
 def text() -> str:
@@ -94,7 +92,7 @@ def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
     yield f"{'#' * (len(path))} {name}"
     yield ""
     yield "```text"
-    yield " ".join([name, *(["[OPTIONS]"] if options else []), *map(_usage, arguments)])
+    yield " ".join([name, *command.collect_usage_pieces(context)])
     yield "```"
     yield ""
     for paragraph in command.help.strip().split("\n\n"):
@@ -104,37 +102,12 @@ def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
         yield "| given | meaning | default |"
         yield "|---|---|---|"
     for one in (*arguments, *options):
-        given, told = one.get_help_record(context)
-        meaning, default = _apart(told)
-        yield f"| `{_given(given)}` | {meaning} | {default} |".replace("|  |", "| |")
+        given, meaning, note = record(one, context)
+        yield f"| `{given}` | {_cell(meaning)} | {note.removeprefix('default: ')} |".replace("|  |", "| |")
 
 
-def _usage(argument: Any) -> str:
-    shown = argument.name.upper() + ("..." if argument.nargs == -1 else "")
-    return shown if argument.required else f"[{shown}]"
-
-
-def _given(record: str) -> str:
-    """`experiment <str>` is EXPERIMENT; `--bundle-mb <int range>` is `--bundle-mb NUMBER`."""
-    named = re.sub(r"<([^>]+)>", lambda found: TYPES.get(found[1], found[1].upper()), record)
-    return named if named.startswith("-") else named.partition(" ")[0].upper()
-
-
-def _apart(told: str) -> tuple[str, str]:
-    """The meaning and the default: `...  [default: 50; x>=1]` and `...  [required]` end a help."""
-    text = " ".join(told.replace("|", "\\|").split())
-    found = re.fullmatch(r"(?P<meaning>.*?) ?\[(?P<note>(default: |required|x|\d+<=)[^\]]*)\]", text)
-    if found is None:
-        return text, ""
-    return found["meaning"], ", ".join(_bound(part) for part in found["note"].removeprefix("default: ").split("; "))
-
-
-def _bound(part: str) -> str:
-    """`x>=1` is `at least 1`; `1<=x<=65535` is `1 to 65535`."""
-    if least := re.fullmatch(r"x>=(.+)", part):
-        return f"at least {least[1]}"
-    between = re.fullmatch(r"(.+)<=x<=(.+)", part)
-    return f"{between[1]} to {between[2]}" if between else part
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
 
 
 def _first(documentation: str | None) -> str:

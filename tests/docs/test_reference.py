@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 import typer
 from command_reference import PAGE, commands, text
 from typer.core import TyperGroup
@@ -29,6 +32,18 @@ def test_every_exit_code_is_explained_once():
     codes = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")}
 
     assert {code: PAGE_TEXT.count(f"\n| {code} | ") for code in codes | {0}} == dict.fromkeys(codes | {0}, 1)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_terminal_names_what_a_command_takes_as_the_page_does(name, lab, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    section = PAGE_TEXT.partition(f"# {name}\n")[2].partition("\n#")[0]
+    given = re.findall(r"^\| `(.+?)` \|", section, re.MULTILINE)
+
+    shown = lab(*name.split()[1:], "--help").out
+
+    assert shown.startswith(f"Usage: {section.partition('```text')[2].split('```')[0].strip()}")
+    assert [one for one in given if f"\n  {one}  " not in shown] == []
 
 
 def test_a_type_and_a_default_are_written_as_a_person_would():

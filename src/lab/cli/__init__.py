@@ -15,6 +15,8 @@ import typer
 
 from lab.cli import completion, failures, streams
 from lab.cli.groups import Commands
+from lab.cli.wording import Command
+from lab.here import remembered
 
 COMMANDS = ("run", "resume", "check", "compare", "report", "ui", "doctor")
 GROUPS = ("runs", "experiments", "data", "rentals", "plugins")
@@ -51,7 +53,7 @@ def _register() -> None:
     for name in (*COMMANDS, *GROUPS):
         module = importlib.import_module(f"{__name__}.{name}")
         if name in COMMANDS:
-            app.command(name)(getattr(module, name))
+            app.command(name, cls=Command)(getattr(module, name))
         else:
             app.add_typer(module.group, name=name)
 
@@ -62,15 +64,21 @@ _register()
 def main() -> NoReturn:
     """Run the command line and exit with the code that says how it ended."""
     streams.guard()
+    with remembered():
+        code = _code()
+    sys.exit(streams.ending(code))
+
+
+def _code() -> int:
+    """Run the command line; what it ends with."""
     if completion.asked():
-        sys.exit(completion.answer(lambda: app(prog_name="lab")))
+        return completion.answer(lambda: app(prog_name="lab"))
     try:
         app(prog_name="lab")
-        code = 0
     except SystemExit as ended:
         if isinstance(ended.code, str):  # a command of a plugin may end with words
             raise
-        code = ended.code or 0
+        return ended.code or 0
     except Exception as error:
-        code = failures.explain(error)
-    sys.exit(streams.ending(code))
+        return failures.explain(error)
+    return 0

@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from lab.cli.wording import Command
+
 
 class Listing(TyperGroup):
     """A group whose `list` command may go unnamed: `lab runs --json` is `lab runs list --json`."""
@@ -61,6 +63,14 @@ class Commands(TyperGroup):
                     formatter.write_dl(rows)
 
 
+class Group(typer.Typer):
+    """A group whose commands have help in our words."""
+
+    def command(self, name: str | None = None, **keywords: Any) -> Any:
+        """Register a function as a command of this name."""
+        return super().command(name, cls=Command, **keywords)
+
+
 def new(help: str) -> typer.Typer:
     """A group of commands with one line of help; its `list` command is also what the bare group does."""
-    return typer.Typer(cls=Listing, help=help, rich_markup_mode=None)
+    return Group(cls=Listing, help=help, rich_markup_mode=None)

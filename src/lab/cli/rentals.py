@@ -9,7 +9,7 @@ import typer
 from lab.cli import completion
 from lab.cli.groups import new
 
-group = new("Rented machines: what lives, what it costs, and how to end it.")
+group = new("Rented machines: what lives, what it costs, how to end it.")
 
 Reference = Annotated[
     str,
