@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from lab.errors import UsageError
+from lab.here import here
 
 PREFIX = "LAB_"
 MARKS = (".lab", "pyproject.toml")
@@ -27,7 +28,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
 
-    project: Path = Field(default_factory=lambda: find_project(Path.cwd()))
+    project: Path = Field(default_factory=lambda: find_project(here()))
     """LAB_PROJECT: the folder that holds experiments/, .runs/ and .lab/; found upward from the working directory."""
     runs: Path = Path(".runs")
     """LAB_RUNS: where run directories are made, relative to the project."""
@@ -72,13 +73,13 @@ def find_project(start: Path) -> Path:
 def project_folder() -> Path:
     """LAB_PROJECT, or the project around the working directory."""
     named = os.environ.get(f"{PREFIX}PROJECT")
-    if named:
-        folder = Path(named).expanduser().absolute()
-        if not folder.is_dir():
-            raise UsageError(f"LAB_PROJECT: there is no folder {folder}", "Change it or unset it.")
-        return folder
     try:
-        return find_project(Path.cwd())
+        if named:
+            folder = here() / Path(named).expanduser()
+            if not folder.is_dir():
+                raise UsageError(f"LAB_PROJECT: there is no folder {folder}", "Change it or unset it.")
+            return folder
+        return find_project(here())
     except FileNotFoundError as error:
         raise UsageError("the working directory no longer exists", "Change to a folder that does.") from error
 

@@ -14,6 +14,7 @@ import pluggy
 
 from lab import hookspecs
 from lab.errors import did_you_mean
+from lab.here import staying
 from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
 
 if TYPE_CHECKING:
@@ -83,11 +84,12 @@ def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
         return plugin(state="blocked", error="blocked by LAB_BLOCKED_PLUGINS")
     try:
         _check_requirement(entry, distribution)
-        with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints must not end up in somebody's JSON
+        # what a plugin prints must not end up in somebody's JSON
+        with staying() as moved, contextlib.redirect_stdout(sys.stderr):
             module = entry.load()
             _check_interface(module, distribution)
             parts = _offered(module, trace)
-        return plugin(parts, warnings=tuple(_forgotten(module)))
+        return plugin(parts, warnings=(*_forgotten(module), *moved))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin's module may do anything, SystemExit included

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError, UsageError
+from lab.here import staying
 from lab.plugins import needs
 from lab.plugins.discovery import reason
 
@@ -32,7 +33,8 @@ def imported(kind: str, plugin: Plugin, part: Part, target: str) -> Any:
     """What `target` names, imported now. Raises `BrokenPart`, or `MissingLibrary` with the command that brings it."""
     module, _, attribute = target.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        with staying():
+            return getattr(importlib.import_module(module), attribute)
     except KeyboardInterrupt:
         raise
     except ModuleNotFoundError as error:
@@ -50,7 +52,8 @@ def built(kind: str, plugin: Plugin, part: Part, options: BaseModel | None) -> A
     """The part: its class called with its options. Raises `BrokenPart` for a class that raises anything of its own."""
     make = imported(kind, plugin, part, part.target)
     try:
-        return make(options)
+        with staying():
+            return make(options)
     except (LabError, KeyboardInterrupt):
         raise
     except BaseException as error:  # as above

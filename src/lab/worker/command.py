@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
+from lab.here import remembered
 from lab.runs.directory import RunDirectory
 from lab.worker.process import let_threads_sleep
 
@@ -24,11 +25,12 @@ def run_command(description: str, work: Callable[[RunDirectory], int]) -> int:
     """Do the work for the run named on the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the run directory")
-    path = parser.parse_args().run
+    path = parser.parse_args().run.absolute()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout, force=True)
     let_threads_sleep()
     try:
-        return work(RunDirectory.open(path))
+        with remembered():
+            return work(RunDirectory.open(path))
     except (Exception, SystemExit) as error:  # a part that exits has ended the training, whatever code it likes to give
         sys.stdout.flush()
         what, code = _explained(error)
