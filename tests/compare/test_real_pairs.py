@@ -219,7 +219,7 @@ def test_a_torn_record_is_named(real: dict[str, RunDirectory]) -> None:
         result = compared(real["base"], torn)
 
     assert failed(result) == ["whole records"]
-    assert result.pairs[0].failed[0].b == "1 torn lines, 1 steps missing"
+    assert result.pairs[0].failed[0].b == "1 torn line, 1 step missing"
 
 
 def edit_hardware(run: RunDirectory, **fields: object) -> None:

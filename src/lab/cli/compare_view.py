@@ -93,7 +93,7 @@ def _figures(pair: Pair, place: int, only_changed: bool) -> Table:
 
 
 def _differences(pair: Pair, a: str, b: str) -> None:
-    from lab.compare import rows
+    from lab.compare import formats, rows
 
     found = output.table("", "kind", "differs", a, b, whole=("", "kind"))
     shown = list(rows.difference_rows(pair))
@@ -102,7 +102,7 @@ def _differences(pair: Pair, a: str, b: str) -> None:
         if row not in files[FILES:]:
             found.add_row(*(output.plain(cell) for cell in astuple(row)))
     if len(files) > FILES:
-        found.add_row("", "code", f"{len(files) - FILES} more files", "", "")
+        found.add_row("", "code", formats.counted(len(files) - FILES, "more file"), "", "")
     if found.row_count:
         output.show(found, "")
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lab.cli.output import console, near, plain, show, table, warn
+from lab.compare.formats import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -144,7 +145,7 @@ def _lengths(split: Mapping[str, Any], context: int) -> str:
 def _packing(packing: Mapping[str, Any]) -> str:
     return (
         f"{packing['fill']:.2%} full: packs of {packing['capacity']:,} from {packing['buffer']} candidates, "
-        f"{packing['segments_per_pack']:.1f} segments each ({packing['packs']:,} packs tried)"
+        f"{packing['segments_per_pack']:.1f} segments each ({counted(packing['packs'], 'pack')} tried)"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lab.cli.output import near, plain, warn
 from lab.cli.output import show as output
 from lab.cli.time_limit import advice
-from lab.compare.formats import duration, quantity, size, speed
+from lab.compare.formats import counted, duration, quantity, size, speed
 from lab.errors import LabError
 from lab.runs import logs, records, regular
 from lab.runs.status import attempt_lines
@@ -93,7 +93,7 @@ def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
     loss, measured = _table(summary, "loss"), _table(summary, "measured")
     if loss.get("first") is not None:
         both = f"{_nats(loss.get('first'))} -> {_nats(loss.get('last'))}"
-        yield "loss", both, f"over {summary.get('steps')} steps"
+        yield "loss", both, f"over {_steps(summary, 'step')}"
     evaluations = [one for one in loss.get("evaluations") or () if isinstance(one, dict)]
     if evaluations:
         first, last = evaluations[0], evaluations[-1]
@@ -107,10 +107,15 @@ def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
         yield "summary", "rebuilt from the metrics", "the worker ended before it could write one"
 
 
+def _steps(record: Record, noun: str) -> str:
+    steps = record.get("steps")
+    return counted(steps, noun) if isinstance(steps, int) else f"{noun}s"
+
+
 def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
     rate, targets = measured.get("tokens_per_second"), measured.get("targets") or 0
     if rate is not None:
-        yield "speed", speed(rate), f"{targets:,.0f} targets in {measured.get('steps')} measured steps"
+        yield "speed", speed(rate), f"{counted(round(targets), 'target')} in {_steps(measured, 'measured step')}"
     mfu = measured.get("mfu")
     detail = measured.get("peak_source") if mfu is not None else measured.get("mfu_reason")
     yield "MFU", quantity(mfu, "share") if mfu is not None else "unknown", str(detail or "")

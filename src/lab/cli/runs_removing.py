@@ -12,7 +12,7 @@ import typer
 
 from lab.cli.output import plain
 from lab.cli.output import show as output
-from lab.compare.formats import size
+from lab.compare.formats import counted, size
 from lab.errors import LabError, UsageError
 from lab.runs.status import status
 
@@ -34,7 +34,7 @@ def remove(runs: Sequence[RunDirectory], *, yes: bool, dry_run: bool = False) ->
         for run in {run.path: run for run in runs}.values():
             files = [path for path in run.path.rglob("*") if path.is_symlink() or path.is_file()]
             bytes_ = size(sum(path.lstat().st_size for path in files))
-            output(plain(f"would delete {run.id}: {len(files):,} files, {bytes_}"))
+            output(plain(f"would delete {run.id}: {counted(len(files), 'file')}, {bytes_}"))
         return
     if not yes:
         if not sys.stdin.isatty():

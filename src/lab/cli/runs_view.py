@@ -10,7 +10,7 @@ from lab.cli.output import show as output
 from lab.cli.run_figures import stage_mark
 from lab.cli.runs_listing import COLOURS
 from lab.cli.time_limit import advice
-from lab.compare.formats import duration, quantity, size
+from lab.compare.formats import counted, duration, quantity, size
 from lab.errors import LabError
 from lab.runs import records, shapes, tags
 from lab.runs.row import last_change, read_row
@@ -82,7 +82,7 @@ def show(run: RunDirectory, record: Record) -> None:
     for what in dict.fromkeys([*unreadable, *record["unreadable"]]):
         output(plain(near(what), "yellow"))
     if record["torn_lines"]:
-        output(plain(f"{record['torn_lines']} lines of metrics.jsonl are torn and left out", "yellow"))
+        output(plain(f"{counted(record['torn_lines'], 'torn line')} of metrics.jsonl left out", "yellow"))
 
 
 def _fitting(record: Record) -> tuple[Record, list[str]]:
@@ -104,7 +104,7 @@ def _origin(record: Record, row: Row) -> Iterator[tuple[str, str, str]]:
     commit = repository.get("commit")
     changed = len(repository.get("tracked_changes") or ())
     about = [f"tag {tag}" for tag in repository.get("tags") or ()]
-    about += [f"{changed} tracked changes"] if changed else []
+    about += [counted(changed, "tracked change")] if changed else []
     yield "created", row.created or "-", f"on {row.backend}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
     yield (
         "code",

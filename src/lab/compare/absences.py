@@ -22,7 +22,7 @@ WHY_NOT = {True: "only a GPU has an allocator that counts", False: "no peak of a
 
 def absences(a: RunFacts, b: RunFacts) -> Iterator[Check]:
     """One failed check for each question to which one run, or both, has no figure; nobody is asked otherwise."""
-    steps = [f"{len(facts.steps.measured):,} steps" if facts.steps.measured else None for facts in (a, b)]
+    steps = [formats.counted(len(facts.steps.measured), "step") if facts.steps.measured else None for facts in (a, b)]
     yield from _absence(SPEED, "speed", steps, "no step that is neither warm-up nor observed")
     peaks = [_peak(facts) for facts in (a, b)]
     unable = [facts for facts, peak in zip((a, b), peaks, strict=True) if peak is None]

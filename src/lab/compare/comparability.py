@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare import differences, surroundings
 from lab.compare.absences import absences
+from lab.compare.formats import counted
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
 from lab.contracts.loss import CROSS_ENTROPY
 
@@ -130,8 +131,8 @@ def _whole(a: RunFacts, b: RunFacts) -> Check:
 
 def _damage(facts: RunFacts) -> str:
     parts = [
-        f"{facts.torn} torn lines" if facts.torn else "",
-        f"{facts.steps.missing} steps missing" if facts.steps.missing else "",
+        counted(facts.torn, "torn line") if facts.torn else "",
+        f"{counted(facts.steps.missing, 'step')} missing" if facts.steps.missing else "",
         f"unreadable: {', '.join(facts.unreadable)}" if facts.unreadable else "",
         "summary rebuilt from the metrics" if facts.summary.get("rebuilt") else "",
     ]

@@ -22,6 +22,11 @@ def letter(place: int) -> str:
     return ascii_uppercase[place] if place < len(ascii_uppercase) else f"R{place + 1}"
 
 
+def counted(count: int, noun: str) -> str:
+    """How many of what, such as `1 step` or `1,200 steps`; every count that a person reads is written by this."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def quantity(value: float | None, unit: str = "") -> str:
     """A figure with its unit; `-` for none, and NaN and infinity by name."""
     if value is None:
@@ -90,7 +95,7 @@ def size(count: float) -> str:
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= factor:
             return f"{count / factor:.2f} {unit}"
-    return f"{count:.0f} bytes"
+    return counted(round(count), "byte")
 
 
 _WRITTEN: dict[str, Callable[[float], str]] = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lab.compare import alignment, costs
 from lab.compare.absences import PEAK
+from lab.compare.formats import counted
 from lab.compare.statistics import Interval, rate, rate_interval
 
 if TYPE_CHECKING:
@@ -91,13 +92,14 @@ def _read_off(
 
 def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     regions = [_normal(run, "targets") for run in runs]
-    counts = " and ".join(dict.fromkeys(str(len(seconds)) for _, seconds in regions))
-    how = f"all targets over all time of the {counts} normal steps"
+    steps = list(dict.fromkeys(len(seconds) for _, seconds in regions))
+    counts = counted(steps[0], "normal step") if len(steps) == 1 else f"{' and '.join(map(str, steps))} normal steps"
+    how = f"all targets over all time of the {counts}"
     intervals = tuple(rate_interval(*region) for region in regions)
     rates = tuple(rate(*region) for region in regions)
     yield Measure("tokens per second", "speed", "tokens/s", "higher", "derived", how, rates, intervals)
     medians = tuple(median(seconds) if seconds else None for _, seconds in regions)
-    yield Measure("median step", "speed", "seconds", "lower", "derived", f"of the {counts} normal steps", medians)
+    yield Measure("median step", "speed", "seconds", "lower", "derived", f"of the {counts}", medians)
     utilisation = tuple(model_flops_utilisation(run) for run in runs)
     yield Measure("MFU", "speed", "share", "higher", "derived", "model FLOPs over time and peak", utilisation)
     overall = tuple(rate(run.steps.column("targets"), run.steps.column("seconds")) for run in runs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import differences, plugin_files
+from lab.compare import differences, formats, plugin_files
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
     names = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
     asked = (*declared, *sorted(plugin_files.watching(a) | plugin_files.watching(b)))
     if one and other and not names:
-        return Check("libraries", True, f"{len(one)} versions", f"{len(one)} versions")
+        versions = formats.counted(len(one), "version")
+        return Check("libraries", True, versions, versions)
     set_in_either = {*differences.variables(a), *differences.variables(b)}
     absent = {key: "not set" if key in set_in_either else "not imported" for key in names}
     sides = [

@@ -75,12 +75,13 @@ def _mendable(judgement: Judgement) -> bool:
 def _loss(
     letter: str, a: RunFacts, b: RunFacts, judgement: Judgement, by_name: dict[str, Change], parting: Divergence | None
 ) -> Iterator[str]:
-    shared = len(alignment.shared_steps(a, b))
+    steps = len(alignment.shared_steps(a, b))
+    shared = "in the one step that both have" if steps == 1 else f"in all {steps:,} shared steps"
     if judgement.verdict is Verdict.NOT_COMPARABLE:
         yield f"{refusal(judgement)} The values are shown; their difference is no result."
         return
-    if parting is None and shared:
-        yield f"The training loss is the same to the last bit in all {shared} shared steps."
+    if parting is None and steps:
+        yield f"The training loss is the same to the last bit {shared}."
         return
     change = by_name.get("validation loss") or by_name.get("training loss")
     if change is not None and change.difference is not None:

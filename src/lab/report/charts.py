@@ -73,7 +73,8 @@ class Chart:
         """What the chart shows, in a sentence for each series."""
         said = [self._said(one) for one in self.series if len(one.y)]
         marked = len(self.gaps)
-        gaps = f" {marked} {'place is' if marked == 1 else 'places are'} not a number and left open." if marked else ""
+        places = f"{formats.counted(marked, 'place')} {'is' if marked == 1 else 'are'}"
+        gaps = f" {places} not a number and left open." if marked else ""
         return f"{self.title}. {' '.join(said)}{gaps}"
 
     def _said(self, one: Series) -> str:

@@ -36,8 +36,8 @@ def table(path: Path, title: str) -> Block:
     if not columns:
         return Text(f"{title}: {path.name} is empty.")
     right = [name for place, name in enumerate(columns) if rows and all(_is_number(row[place]) for row in rows)]
-    count = f"{len(rows)} row" if len(rows) == 1 else f"{len(rows)} rows"
-    shown = f"the first {len(rows)} of {len(rows) + more:,} rows" if more else count
+    count = formats.counted(len(rows) + more, "row")
+    shown = f"the first {len(rows)} of {count}" if more else count
     return Table(title, columns, rows, right, f"{path.name}, {shown}", folded=True)
 
 

@@ -85,6 +85,6 @@ def _code(pair: Pair, place: int) -> Section:
             blocks.append(Text(f"{one.path}: {one.note}."))
             continue
         more = len(one.lines) - DIFF_LINES
-        text = "\n".join(one.lines[:DIFF_LINES]) + (f"\n... {more} more lines" if more > 0 else "")
+        text = "\n".join(one.lines[:DIFF_LINES]) + (f"\n... {formats.counted(more, 'more line')}" if more > 0 else "")
         blocks.append(Listing(f"{one.path}  +{one.added} -{one.removed}", text))
     return Section(f"code-{place}", f"Code that ran, {formats.letter(0)} and {formats.letter(place)}", blocks)

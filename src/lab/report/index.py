@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.compare import formats
+from lab.compare.formats import counted
 from lab.report.blocks import Section, Table, Text
-from lab.report.numbers import counted
 from lab.report.page import Page
 from lab.runs import index, records
 from lab.runs.directory import RunDirectory

@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from lab.compare import costs, formats, measures, statistics
+from lab.compare.formats import counted
 
 if TYPE_CHECKING:
     from lab.compare.facts import RunFacts
@@ -25,11 +26,6 @@ class Number:
     text: str
     known: Known
     how: str
-
-
-def counted(count: int, noun: str) -> str:
-    """How many of what, such as `1 step` or `20 steps`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def headline(run: RunFacts) -> list[Number]:

@@ -127,7 +127,15 @@ def _values(path: Path, title: str) -> list[Block]:
     if "operators" in record or "events" in record:
         return []  # shown as trace and memory
     rows = [(key, formats.value(value)) for key, value in flattened(record).items()]
-    return [Table(title, ("key", "value"), rows[:ROWS], folded=True, note=f"{path.name}, {len(rows):,} values")]
+    return [
+        Table(
+            title,
+            ("key", "value"),
+            rows[:ROWS],
+            folded=True,
+            note=f"{path.name}, {formats.counted(len(rows), 'value')}",
+        )
+    ]
 
 
 def _sizes(title: str, parts: object) -> list[Block]:

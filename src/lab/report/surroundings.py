@@ -107,7 +107,7 @@ def provenance(run: RunFacts) -> Section:
     blocks: list[Block] = [_pairs("", flattened(kept)), _pairs("Fingerprints", prints)]
     if rows:
         blocks.append(Table("Plugins", ("name", "distribution", "version", "files"), rows))
-    blocks.append(Table(f"{len(hashes):,} files that ran", ("file", "SHA-256"), hashes, folded=True))
+    blocks.append(Table(f"{formats.counted(len(hashes), 'file')} that ran", ("file", "SHA-256"), hashes, folded=True))
     return Section("provenance", "Provenance", blocks)
 
 
@@ -144,7 +144,9 @@ def _fill(run: RunFacts) -> list[numbers.Number]:
     fill = packing.get("fill")
     if not isinstance(fill, (int, float)):
         return []
-    how = f"{_count(packing.get('packs'))} packs of {_count(packing.get('capacity'))}; unused slots are not computed"
+    packs = packing.get("packs")
+    number = formats.counted(packs, "pack") if isinstance(packs, int) else "packs"
+    how = f"{number} of {_count(packing.get('capacity'))}; unused slots are not computed"
     per_pack = float(packing.get("segments_per_pack") or 0.0)
     return [
         numbers.Number("packing fill", formats.quantity(float(fill), "share"), "measured", how),

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from lab.compare import formats
+from lab.compare.formats import counted
 from lab.report import numbers
 from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
-from lab.report.numbers import counted
 from lab.runs import logs
 
 if TYPE_CHECKING:
