@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -161,6 +162,27 @@ def test_kill_9_in_the_middle_of_a_save_leaves_the_previous_one_and_the_part_is_
     assert checkpoint.remove_parts(path) == 1
     assert checkpoint.load(path) == {"step": 4}
     assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize(
+    ("state", "named"),
+    [
+        ({"model": {"head": torch.tensor([1.0, math.nan])}}, r"step 5: model\.head holds"),
+        ({"optimizer": {"state": {0: {"exp_avg": torch.tensor(math.nan)}}}}, r"optimizer\.state\.0\.exp_avg"),
+        ({"averages": [torch.zeros(1), (torch.tensor([math.nan], dtype=torch.bfloat16),)]}, r"averages\.1\.0"),
+    ],
+)
+def test_a_tensor_with_a_nan_is_found_by_its_place(state, named):
+    with pytest.raises(LabError, match=named) as refused:
+        checkpoint.check_numbers(state, 5)
+
+    assert "is a new run" in refused.value.do
+
+
+def test_what_is_finite_infinite_or_no_tensor_passes():
+    mask = torch.full((2, 2), -math.inf).triu(1)
+
+    checkpoint.check_numbers({"mask": mask, "ids": torch.arange(3), "seen": [math.nan], "none": None}, 5)
 
 
 def test_tensors_of_another_type_are_refused_and_not_converted():

@@ -363,6 +363,54 @@ def test_a_nan_stops_the_run_and_the_last_good_checkpoint_goes_on(here, monkeypa
     assert [line["step"] for line in metric_lines(run)] == [1, 2, 3, 4, 5, 6]
 
 
+ASTRAY = """
+import torch
+from lab import Part, hookimpl
+from lab.contracts import Step
+
+class Astray:
+    \"\"\"Tells no gradient norm, and its weight is no number after step 5, whose loss still is one.\"\"\"
+    broken = True
+
+    def __init__(self, context):
+        self.context, self.weight, self.step = context, torch.ones(3), 0
+
+    def steps(self):
+        while True:
+            self.step += 1
+            if self.step == 5 and self.broken:
+                self.weight[1] = torch.nan
+            yield Step(loss=torch.tensor(1.0), targets=1)
+
+    def evaluate(self): return None
+    def state_dict(self): return {"step": self.step, "model": {"layer": [self.weight]}}
+    def load_state_dict(self, state): self.step, self.weight = state["step"], state["model"]["layer"][0]
+    def weights(self): return None
+
+@hookimpl
+def loops():
+    return [Part("astray", target="lab_astray:Astray")]
+"""
+
+
+def test_weights_that_are_no_numbers_replace_no_checkpoint(here, install_plugin):
+    install_plugin("astray", ASTRAY)
+    parts = dict.fromkeys(("attention", "loss", "data", "model", "batch", "optimizer", "evaluate"))
+    run = tiny_run(here, tiny_experiment(loop="astray", checkpoint={"every": 1}, **parts))
+
+    with pytest.raises(LabError, match=r"step 5: model\.layer\.0 holds a number that is none") as stopped:
+        attempt(run)
+
+    assert "`lab resume` goes on from the last checkpoint" in stopped.value.do
+    assert checkpoint.load(run.checkpoint)["step"] == 4
+    assert records.read_json(run.summary)["status"] == "failed"
+    import lab_astray
+
+    lab_astray.Astray.broken = False
+    assert attempt(run) == 0
+    assert [line["step"] for line in metric_lines(run)] == [1, 2, 3, 4, 5, 6]
+
+
 def test_observers_that_record_and_that_raise_change_no_bit(here, tmp_path, install_plugin):
     install_plugin("watch", WATCH)
     observed = tiny_experiment(observers={"recording": {}, "raising": {}})

@@ -14,10 +14,14 @@ from lab.errors import LabError
 from lab.runs import regular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 State = dict[str, Any]
+AS_IT_WAS = (
+    "`lab resume` goes on from the last checkpoint as it was; with a lower learning rate or other data it is a new run."
+)
+"""What to do about numbers that are none: a resume with changed settings would be refused."""
 ANEW = "Bring back a copy of this file; or move it away, and `lab resume` trains this run from its start."
 
 
@@ -74,6 +78,31 @@ def remove_parts(path: Path) -> int:
     for part in parts:
         part.unlink(missing_ok=True)
     return len(parts)
+
+
+def check_numbers(state: Mapping[str, object], step: int) -> None:
+    """Raise `LabError` where a tensor anywhere in `state` holds a NaN: it would replace the last good checkpoint.
+
+    Infinity passes: an attention mask may hold it.
+    """
+    for name, tensor in _tensors(state):
+        if tensor.is_floating_point() and bool(tensor.isnan().any()):
+            raise LabError(
+                f"step {step}: {name} holds a number that is none (nan): this step is not saved.",
+                AS_IT_WAS,
+            )
+
+
+def _tensors(value: object, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor with its place, such as model.head or optimizer.state.0.exp_avg."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _tensors(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            yield from _tensors(inner, f"{name}.{place}" if name else str(place))
 
 
 def check_same(own: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch.optim import AdamW
 
 from lab.errors import LabError
+from lab.training import checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +96,6 @@ def check_finite(step: int, loss: float, norm: float | None) -> None:
     for name, number in (("loss", loss), ("gradients' norm", norm)):
         if number is not None and not math.isfinite(number):
             raise LabError(
-                f"step {step}: the {name} is {number}: the weights were not updated.",
-                "Resume from the last checkpoint with a lower learning rate or other data.",
+                f"step {step}: the {name} is {number}: the run ends here, and no checkpoint holds this step.",
+                checkpoint.AS_IT_WAS,
             )

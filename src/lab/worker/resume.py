@@ -21,7 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Position, elapsed_seconds: float) -> None:
-    """Replace the run's checkpoint by one of the whole step at `position`."""
+    """Replace the run's checkpoint by one of the whole step at `position`, unless that would lose the last good one."""
+    held = loop.state_dict()
+    checkpoint.check_numbers(held, position.step)
     state = {
         "schema": 1,
         "step": position.step,
@@ -30,7 +32,7 @@ def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Positi
         "experiment": fingerprint(experiment),
         "data": _data(run),
         "random": random.state(),
-        "loop": loop.state_dict(),
+        "loop": held,
     }
     checkpoint.save(run.checkpoint, state)
     logger.info("saved step %d", position.step)
