@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from lab.cli import run_closing
+from lab.compare import formats
 from lab.jobs import allowed
 from lab.launch.follow import Ending
 from lab.runs import records
@@ -101,15 +102,27 @@ def test_a_run_that_fails_is_exit_1_and_shows_the_end_of_its_log(lab, project):
 def test_a_dry_run_shows_the_plan_and_the_exact_bundle_and_writes_nothing(lab, project, own_code):
     before = sorted(project.rglob("*"))
 
-    done = lab("run", "quick", "--dry-run")
+    done = lab("run", "quick", "--dry-run", "--files")
     record = json.loads(lab("run", "quick", "--dry-run", "--json").out)
 
     assert done.code == 0
     assert "echo 42 > {run}/answer.txt" in done.out
     assert "Dry run: nothing was written." in done.out
     assert all(file["path"] in done.out for file in record["bundle"]["files"])
-    assert record["bundle"]["sha256"] in done.out
+    assert record["bundle"]["sha256"][:12] in done.out
     assert sorted(project.rglob("*")) == before
+
+
+def test_a_dry_run_sums_the_bundle_up_and_lists_its_files_only_when_asked(lab, own_code):
+    record = json.loads(lab("run", "quick", "--dry-run", "--json").out)["bundle"]
+
+    said = lab("run", "quick", "--dry-run").out
+
+    [line] = [line for line in said.splitlines() if line.startswith("bundle ")]
+    assert f"{formats.counted(len(record['files']), 'file')}, {formats.size(record['bytes'])}" in line
+    assert f"{formats.size(record['archive_bytes'])} packed" in line
+    assert [file["path"] for file in record["files"] if file["path"] in said] == []
+    assert lab("run", "quick", "--files").code == 2
 
 
 def test_the_bundle_of_the_dry_run_is_the_one_that_runs(lab, project, own_code):

@@ -33,7 +33,8 @@ def run(
         float | None, typer.Option(metavar="DOLLARS", help="The most that a rented run may cost.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Stop a rented machine at the end and keep its disk.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show plan and exact bundle; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show plan, price and bundle; write nothing.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="List every file of the bundle in a dry run.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     strict_environment: Annotated[
         bool, typer.Option("--strict-environment", help="Refuse a machine that differs from the declared environment.")
@@ -50,13 +51,15 @@ def run(
     """
     from lab.cli import run_flow, run_plan, run_view
     from lab.cli.output import print_json, warn
-    from lab.errors import Refused
+    from lab.errors import Refused, UsageError
     from lab.launch import recording, track, variables
     from lab.launch.plan import backend_choice, plan
     from lab.plugins import load as load_plugins
     from lab.runs import tags
     from lab.settings import read_settings
 
+    if files and not dry_run:
+        raise UsageError("--files lists what would travel, so it needs --dry-run.", "Add --dry-run.")
     settings = read_settings()
     plugins = load_plugins(settings)
     renting = run_plan.renting(max_price=max_price, max_cost=max_cost, keep=keep)
@@ -68,7 +71,8 @@ def run(
     if strict_environment and planned.differences:
         raise Refused("\n".join(run_plan.differing(planned)), "Leave out --strict-environment to run all the same.")
     if dry_run:
-        return print_json(run_plan.record(planned, trackers)) if as_json else run_plan.show(planned, trackers)
+        plan_record = run_plan.record(planned, trackers)
+        return print_json(plan_record) if as_json else run_plan.show(planned, trackers, files=files)
     run_plan.confirm(planned.quote, yes=yes)
     directory, job = recording.create(planned, tag or ())
     if not (quiet or as_json):

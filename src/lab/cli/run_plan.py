@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lab.cli import run_offer
 from lab.cli.output import console, plain, table
 from lab.cli.output import show as output
-from lab.compare.formats import size
+from lab.compare.formats import counted, size
 from lab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,31 +52,40 @@ def _files(bundle: Bundle) -> list[Record]:
     return [{"path": file.path, "bytes": len(file.content), "sha256": file.sha256} for file in bundle.files]
 
 
-def show(plan: Plan, trackers: Sequence[str]) -> None:
-    """Print the plan and the exact bundle for a person; nothing is written anywhere."""
-    output(_title(plan), "")
-    facts = table("NAME", "VALUE", whole=("NAME",))
-    facts.show_header = False
-    facts.add_row(plain("backend", "dim"), plain(f"{plan.backend_choice.name}: {plan.quote.description}"))
-    if plan.quote.unknown:
-        facts.add_row("", plain(plan.quote.unknown, "yellow"))
-    for number, stage in enumerate(plan.job.stages):
-        facts.add_row(plain("" if number else "stages", "dim"), plain(f"{stage.name}: {' '.join(stage.argv)}"))
-    for number, line in enumerate(differing(plan)):
-        facts.add_row(plain("" if number else "differs", "dim"), plain(line, "yellow"))
-    facts.add_row(plain("code", "dim"), plain(code(plan)))
-    facts.add_row(plain("trackers", "dim"), plain(", ".join(trackers) or "none"))
-    if plan.job.forwarded:
-        facts.add_row(
-            plain("forwarded", "dim"), plain(f"{', '.join(plan.job.forwarded)} (names only are written down)")
-        )
-    output(facts, "")
-    output(_listed("BUNDLE", plan.bundle), "")
-    if plan.carried.files:
-        output(_listed("CARRIED BESIDE IT", plan.carried), "")
+def show(plan: Plan, trackers: Sequence[str], *, files: bool = False) -> None:
+    """Print the plan and what would travel for a person, on request file by file; nothing is written anywhere."""
+    output(_title(plan), "", _facts(plan, trackers), "")
+    if plan.quote.candidates:
+        output(run_offer.offers(plan.quote), "")
+    if files:
+        output(_listed("BUNDLE", plan.bundle), "")
+        if plan.carried.files:
+            output(_listed("BESIDE IT", plan.carried), "")
     for skipped in (*plan.bundle.skipped, *plan.carried.skipped):
         output(plain(f"left out: {skipped.path}: {skipped.reason}", "yellow"))
-    output(plain(f"bundle  {plan.bundle.sha256}", "dim"), plain("Dry run: nothing was written.", "bold"))
+    hint = "" if files else " --files lists what would travel."
+    output(plain(f"Dry run: nothing was written.{hint}", "bold"))
+
+
+def _facts(plan: Plan, trackers: Sequence[str]) -> Table:
+    rows = [("backend", f"{plan.backend_choice.name}: {plan.quote.description}", "")]
+    rows += [("", plan.quote.unknown, "yellow")] if plan.quote.unknown else []
+    rows += [(name, value, "") for name, value in run_offer.facts(plan)]
+    rows += [("stages", f"{stage.name}: {' '.join(stage.argv)}", "") for stage in plan.job.stages]
+    rows += [("differs", line, "yellow") for line in differing(plan)]
+    rows += [("code", code(plan), ""), ("trackers", ", ".join(trackers) or "none", "")]
+    if plan.job.forwarded:
+        rows.append(("forwarded", f"{', '.join(plan.job.forwarded)} (names only are written down)", ""))
+    rows.append(("bundle", _carriage(plan.bundle), ""))
+    if plan.carried.files:
+        rows.append(("beside it", f"{_carriage(plan.carried)}, of plugins installed here", ""))
+    facts = table("NAME", "VALUE", whole=("NAME",))
+    facts.show_header = False
+    said = ""
+    for name, value, style in rows:
+        facts.add_row(plain(name if name != said else "", "dim"), plain(value, style))
+        said = name
+    return facts
 
 
 def announce(plan: Plan, run_id: str) -> None:
@@ -83,7 +93,7 @@ def announce(plan: Plan, run_id: str) -> None:
     from rich.text import Text
 
     facts = [("run", run_id, "bold"), ("backend", f"{plan.backend_choice.name}: {plan.quote.description}", "")]
-    facts.append(("code", f"{code(plan)}, {len(plan.bundle.files)} files", ""))
+    facts.append(("code", f"{code(plan)}, {counted(len(plan.bundle.files), 'file')}", ""))
     facts += [("differs", line, "yellow") for line in differing(plan)]
     facts += [("left out", f"{skipped.path}: {skipped.reason}", "yellow") for skipped in plan.bundle.skipped]
     err = console(stderr=True)
@@ -105,12 +115,7 @@ def confirm(quote: Quote, *, yes: bool) -> None:
     """Ask before money is spent. Raises `UsageError` when nobody can answer."""
     if yes or not quote.candidates:
         return
-    err = console(stderr=True)
-    columns = list(dict.fromkeys(key for candidate in quote.candidates for key in candidate))
-    candidates = table(*(column.upper().replace("_", " ") for column in columns), whole=columns)
-    for candidate in quote.candidates:
-        candidates.add_row(*(plain(candidate.get(column)) for column in columns))
-    err.print(candidates)
+    console(stderr=True).print(run_offer.offers(quote))
     if not sys.stdin.isatty():
         raise UsageError("This run costs money, and nobody is here to say yes.", "Say it with --yes.")
     import typer
@@ -135,7 +140,7 @@ def _state(repository: Any) -> str:
     words = [f"{commit[:_SHORT]}{f' on {branch}' if branch else ''}" if commit else repository["state"]]
     words += [f"tag {tag}" for tag in repository["tags"]]
     if changes:
-        words.append(f"{changes} tracked {'file' if changes == 1 else 'files'} changed")
+        words.append(f"{counted(changes, 'tracked file')} changed")
     if repository.get("untracked_code"):
         words.append(f"{len(repository['untracked_code'])} untracked")
     return ", ".join(words)
@@ -152,10 +157,15 @@ def _named(value: str | None) -> str:
     return "none" if value is None else value.partition("@")[0]
 
 
+def _carriage(bundle: Bundle) -> str:
+    total = f"{counted(len(bundle.files), 'file')}, {size(bundle.size_bytes)}"
+    return f"{total}, {size(len(bundle.archive))} packed, SHA-256 {bundle.sha256[:_SHORT]}"
+
+
 def _listed(title: str, bundle: Bundle) -> Table:
     files = table(title, "SIZE", "SHA-256", right=("SIZE",), whole=("SIZE", "SHA-256"))
     for file in bundle.files:
         files.add_row(plain(file.path), size(len(file.content)), plain(file.sha256[:_SHORT], "dim"))
-    total = f"{len(bundle.files)} files"
+    total = counted(len(bundle.files), "file")
     files.add_row(plain(total, "bold"), plain(size(bundle.size_bytes), "bold"), "")
     return files
