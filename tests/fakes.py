@@ -137,5 +137,5 @@ class NoTrackers:
     def tend(self):
         pass
 
-    def finish(self):
+    def finish(self, stopped):
         pass

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 import pytest
 
 from lab.cli import runs_tracking
+from lab.launch.stops import Stops
 from lab.runs import logs, records
 from lab.runs.directory import RunDirectory, every
 from lab.settings import read_settings
@@ -297,12 +299,22 @@ def test_a_run_that_has_ended_cannot_be_stopped(lab, run):
 
 
 TRACKER = """
+import os
 from lab import Part, hookimpl
 
 class Mirror:
     def __init__(self, options): pass
     def sync(self, run):
         print("noise")
+        if (run.path / "signal").exists():
+            number, after = (run.path / "signal").read_text().split()
+            try:
+                os.kill(os.getpid(), int(number))
+            except KeyboardInterrupt:
+                if after == "raises":
+                    raise
+                if after == "fails":
+                    raise ValueError("interrupted")
         if (run.path / "broken").exists():
             raise ValueError("the server said no")
         return "http://mirror/" + run.id
@@ -328,6 +340,20 @@ def test_a_run_is_mirrored_and_only_the_link_is_printed(lab, mirrored):
     assert "noise" in done.err
 
 
+@pytest.mark.parametrize("after", ["raises", "swallows", "fails"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_mirror_says_what_is_left_whatever_its_tracker_does_with_it(lab, mirrored, number, code, after):
+    (mirrored.path / "signal").write_text(f"{number.value} {after}")
+    before = signal.getsignal(number)
+
+    done = lab("runs", "track", "latest", "--to", "mirror", "--live")
+
+    assert (done.code, done.out) == (code, "")
+    assert "not all of it is mirrored into mirror.\n" in done.err
+    assert f"lab runs track {mirrored.id} --to mirror" in done.err
+    assert signal.getsignal(number) is before
+
+
 def test_an_unknown_tracker_is_a_usage_error(lab, mirrored):
     done = lab("runs", "track", "latest", "--to", "mirrow")
 
@@ -351,6 +377,6 @@ def test_live_it_syncs_until_the_run_has_ended(run, monkeypatch):
     records.write_json(run.outcome, {"status": "running", "attempt": 1})
     monkeypatch.setattr(runs_tracking.time, "sleep", ended)
 
-    link = runs_tracking._synced(Mirror(), run, live=True)
+    link = runs_tracking._synced(Mirror(), run, Stops(), live=True)
 
     assert (synced, len(waits), link) == (["running", "completed"], 1, "link")

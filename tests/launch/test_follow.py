@@ -95,6 +95,35 @@ def interrupt(number):
     return lambda run: os.kill(os.getpid(), number)
 
 
+class SlowTrackers(NoTrackers):
+    """Stands for trackers that are still at work when a signal arrives."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def finish(self, stopped):
+        assert not stopped()
+        os.kill(os.getpid(), self.number)
+        assert stopped()
+
+
+@pytest.mark.parametrize(
+    ("number", "state", "code"),
+    [
+        (signal.SIGTERM, FINISHED, 143),
+        (signal.SIGINT, FINISHED, 0),
+        (signal.SIGTERM, JobState("finished", "train", 1), 1),
+    ],
+)
+def test_a_signal_while_the_run_is_mirrored_ends_the_wait_and_not_the_command(run, number, state, code):
+    backend, job = ScriptedBackend((state, None)), Job(run.id, (Stage("train", ("x",)),), "sha")
+
+    ending = follow.execute(run, job, backend, RecordingView(), SlowTrackers(number))
+
+    assert ending.exit_code == code
+    assert records.read_json(run.outcome)["status"] == ending.word
+
+
 def test_ctrl_c_once_asks_to_stop_and_is_exit_130(run):
     view = RecordingView()
 

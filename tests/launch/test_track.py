@@ -38,7 +38,7 @@ def follow(run, patience_seconds=20.0, variables=None):
     told = []
     trackers = Trackers(run, ("mlflow",), told.append, variables or {})
     trackers.start()
-    trackers.finish(patience_seconds)
+    trackers.finish(patience_seconds=patience_seconds)
     trackers.tend()
     return trackers, told
 
@@ -75,27 +75,23 @@ def test_a_tracker_that_takes_too_long_is_ended(run, monkeypatch):
     assert "took longer than 0.05 s" in told[-1]
 
 
-def test_ctrl_c_leaves_a_mirror_to_itself(run, monkeypatch):
+def test_who_is_asked_to_stop_leaves_a_mirror_to_itself_and_says_what_to_do_if_it_ends_too(run, monkeypatch):
     Tracker(monkeypatch, "import time; time.sleep(1000)")
     told = []
     trackers = Trackers(run, ("mlflow",), told.append)
     trackers.start()
     [tracking] = trackers._running
-    wait = tracking.process.wait
 
-    def interrupted(timeout=None):
-        raise KeyboardInterrupt
+    trackers.finish(lambda: True)
 
-    tracking.process.wait = interrupted
-    trackers.finish()
     still_there = tracking.process.poll()
     tracking.process.kill()
-    wait()
+    tracking.process.wait()
     tracking.output.close()
     tracking.errors.close()
-
     assert still_there is None
-    assert told == ["mlflow: goes on by itself"]
+    again = f"lab runs track {run.id} --to mlflow"
+    assert told == [f"mlflow: goes on by itself (should that be ended too: {again})"]
 
 
 def test_a_slow_mirror_says_what_is_waited_for(run, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 from lab.contracts import Talks
 from lab.errors import AskedToStop, Interrupted, LabError
 from lab.launch import collect, recording
+from lab.launch.stops import Stops
 from lab.runs.records import Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Iterator, Sequence
 
     from lab.contracts import Backend, JobState, Receipt
     from lab.jobs import Job
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from lab.runs.status import Word
 
 POLL_SECONDS = 0.2
-CAUGHT = (signal.SIGINT, signal.SIGTERM)
 STOPPED = (KeyboardInterrupt, SystemExit, Interrupted, AskedToStop)
 
 
@@ -63,26 +61,6 @@ class Ending:
     exit_code: int
     missing: Sequence[str] = ()
     """Results that could not be brought home, each with its reason."""
-
-
-class Stops:
-    """Counts Ctrl-C and SIGTERM while entered, so that neither cuts anything short by itself."""
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
-
-    def __enter__(self) -> Stops:
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._count) for number in CAUGHT}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _count(self, number: int, _: FrameType | None) -> None:
-        self.numbers.append(number)
 
 
 class StageLines:
@@ -126,8 +104,10 @@ def execute(run: RunDirectory, job: Job, backend: Backend, view: View, trackers:
             missing = [] if deleted else list(backend.fetch(receipt, run))
         finally:  # how the job ended is known, whatever becomes of its results and its machine
             word, reason = collect.settle(run, state, job.attempt)
-    trackers.finish()
-    return Ending(word, reason, _exit_code(word, stops.numbers), missing)
+        before = len(stops.numbers)
+        trackers.finish(lambda: len(stops.numbers) > before)
+        code = _exit_code(word, stops.numbers, stops.numbers[before:])
+    return Ending(word, reason, code, missing)
 
 
 def _submit(run: RunDirectory, job: Job, backend: Backend, view: View) -> Receipt:
@@ -189,7 +169,10 @@ def _pass_on(heard: int, receipt: Receipt, backend: Backend, view: View) -> int:
     return heard + 1
 
 
-def _exit_code(word: Word, numbers: Sequence[int]) -> int:
+def _exit_code(word: Word, numbers: Sequence[int], late: Sequence[int]) -> int:
+    """By how the run ended; SIGTERM also ends the wait for what mirrors it, and whoever sent it is told so."""
     if word == "stopped":
         return 130 if signal.SIGINT in numbers else 143
-    return 0 if word == "completed" else 1
+    if word == "completed":
+        return 143 if signal.SIGTERM in late else 0
+    return 1

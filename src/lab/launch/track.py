@@ -77,18 +77,22 @@ class Trackers:
             if not tracking.done and tracking.process.poll() is not None:
                 self._close(tracking)
 
-    def finish(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def finish(self, stopped: Callable[[], bool] = lambda: False, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait for what is still being mirrored; what takes too long is ended and can be synced later.
 
-        Ctrl-C leaves it to itself: it needs nobody.
+        When `stopped` says so it is left to itself: it needs nobody.
         """
         patience = time.monotonic() + patience_seconds
-        try:
-            for tracking in self._running:
-                while not tracking.done:
-                    self._await(tracking, patience, patience_seconds)
-        except KeyboardInterrupt:
-            self._tell(f"{self._unfinished()}: goes on by itself")
+        for tracking in self._running:
+            while not tracking.done:
+                if stopped():
+                    self._leave()
+                    return
+                self._await(tracking, patience, patience_seconds)
+
+    def _leave(self) -> None:
+        again = "; ".join(later(self._run, tracking.name) for tracking in self._running if not tracking.done)
+        self._tell(f"{self._unfinished()}: goes on by itself (should that be ended too: {again})")
 
     def _await(self, tracking: Tracking, patience: float, patience_seconds: float) -> None:
         try:
