@@ -248,6 +248,17 @@ def test_files_that_no_worker_runs_are_no_difference(path: str, runs: Path) -> N
     assert failed(result) == []
 
 
+def test_what_git_says_beside_the_files_that_ran_is_no_difference(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    edit(b.provenance, repository__untracked=["screenshot.png"], repository__tracked_changes=["README.md"])
+    edit(b.provenance, repository__state="dirty", repository__commit="f" * 40, repository__branch=None)
+
+    result = compared(a, b)
+
+    assert failed(result) == []
+    assert result.pairs[0].differences == ()
+
+
 def test_names_descriptions_and_observers_are_no_difference(runs: Path) -> None:
     result = compared(write(runs), write(runs, id=OTHER, description="Another text"))
 

@@ -48,11 +48,26 @@ def test_a_number_is_the_same_in_the_file_and_on_the_command_line(project, text)
     assert in_file == on_the_command_line == 0.0001
 
 
-def test_a_count_may_be_written_as_a_power_of_ten(project):
-    loaded = load("smoke", project / "experiments", ["data.train_tokens=1e6"])
+@pytest.mark.parametrize("text", ["1e6", "1.0e6", "1_000_000"])
+def test_a_count_may_be_written_as_a_power_of_ten(project, text):
+    folder = project / "experiments"
+    (folder / "child.toml").write_text(f'extends = "smoke"\ndata.train_tokens = {text}\n')
 
-    assert loaded.experiment.data.train_tokens == 1_000_000
-    assert isinstance(loaded.experiment.data.train_tokens, int)
+    in_file = load("child", folder).experiment.data.train_tokens
+    on_the_command_line = load("smoke", folder, [f"data.train_tokens={text}"]).experiment.data.train_tokens
+
+    assert in_file == on_the_command_line == 1_000_000
+    assert type(in_file) is type(on_the_command_line) is int
+
+
+@pytest.mark.parametrize("text", ["1e-6", "1.5", '"1e6"'])
+def test_a_count_that_is_no_whole_number_is_refused_in_the_file_and_on_the_command_line(project, text):
+    folder = project / "experiments"
+    (folder / "child.toml").write_text(f'extends = "smoke"\ndata.train_tokens = {text}\n')
+
+    for name, settings in (("child", []), ("smoke", [f"data.train_tokens={text}"])):
+        with pytest.raises(UsageError, match=r"data\.train_tokens: must be a whole number"):
+            load(name, folder, settings)
 
 
 @pytest.mark.parametrize("text", ["false", "False", "0", "no", '"false"'])

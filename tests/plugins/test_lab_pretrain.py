@@ -267,7 +267,10 @@ def test_the_record_lists_which_parameters_decay(tokens):
 
     decayed, free = heard.notes["optimizer_groups"]
 
+    names = {name: parameter.ndim for name, parameter in training.model.named_parameters()}
     assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+    assert sorted([*decayed["parameters"], *free["parameters"]]) == sorted(names)
+    assert {names[name] for name in free["parameters"]} == {1}
     assert heard.notes["parameters"] == sum(parameter.numel() for parameter in training.parameters)
     assert heard.notes["parameter_types"] == ["torch.float32"]
 
