@@ -143,6 +143,33 @@ def test_signs_that_could_repaint_the_terminal_are_not_printed(lab, run):
     assert "\x1b" not in lab("runs", "logs", "latest", "--stage", "train").out
 
 
+BAR = "loading\n 10%|#  |\r 60%|## |\r100%|###|\r\ndone\r\nnow 5%\rnow 7%\r"
+SHOWN = "loading\n100%|###|\ndone\nnow 7%"
+
+
+@pytest.mark.parametrize("block", [40, 1 << 20])
+@pytest.mark.parametrize("options", [(), ("--follow",), ("-n", "9")], ids=str)
+def test_of_a_progress_bar_only_the_last_state_is_printed(lab, run, monkeypatch, block, options):
+    (run.logs / "train.log").write_text(BAR, newline="")
+    monkeypatch.setattr(logs, "BLOCK_BYTES", block)
+
+    assert lab("runs", "logs", "latest", "--stage", "train", *options).out == SHOWN
+    assert json.loads(lab("runs", "logs", "--json").out)["train"] == SHOWN.splitlines()
+
+
+def test_a_log_is_printed_raw_as_it_was_written(lab, run):
+    (run.logs / "train.log").write_text(BAR, newline="")
+
+    assert lab("runs", "logs", "latest", "--stage", "train", "--raw").out == BAR
+    assert json.loads(lab("runs", "logs", "--json", "--raw").out)["train"] == BAR.split("\n")
+
+
+def test_the_open_line_of_one_log_stands_before_the_next_log(lab, run):
+    (run.logs / "prepare.log").write_text("no end")
+
+    assert lab("runs", "logs").out.startswith("no endtrain 0\n")
+
+
 def test_following_ends_with_the_run(lab, run):
     assert lab("runs", "logs", "latest", "--stage", "train", "--follow").out.endswith("train 4\n")
 

@@ -39,6 +39,14 @@ def test_no_further_back_than_it_may_it_looks_and_says_when_that_was_too_short(l
     assert found.cut == (found.earlier_bytes > 0 and found.earlier_bytes == len(content) - within)
 
 
+def test_of_what_carriage_returns_overwrote_only_the_last_is_a_line(log):
+    log.write_bytes(b"start\r\n 5%\r50%\r100%\r\n1\r2")
+
+    assert logs.end(log).lines == ["start", "100%", "2"]
+    assert logs.end(log, 2).lines == ["100%", "2"]
+    assert logs.end(log, 2, raw=True).lines == [" 5%\r50%\r100%\r", "1\r2"]
+
+
 def test_a_log_of_gigabytes_without_a_line_end_is_cut(log):
     log.write_bytes(b"first\n")
     os.truncate(log, 30 << 30)

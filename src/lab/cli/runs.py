@@ -95,14 +95,18 @@ def logs(
     ] = None,
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the last lines of each log.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="As written, with each state of a progress bar.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what the stages of a run wrote, in their order."""
+    """Print what the stages of a run wrote, in their order.
+
+    Each line as a terminal shows it in the end: of a progress bar the last state.
+    """
     from lab.cli import runs_logs
     from lab.runs.find import find
     from lab.settings import read_settings
 
-    runs_logs.show(find(run, read_settings()), stage, lines, follow=follow, as_json=as_json)
+    runs_logs.show(find(run, read_settings()), stage, lines, follow=follow, raw=raw, as_json=as_json)
 
 
 @group.command()

@@ -28,10 +28,11 @@ JSON_BYTES = 1 << 24
 """A JSON document is made as a whole; a log is printed piece by piece."""
 
 
-def show(run: RunDirectory, stage: str | None, lines: int | None, *, follow: bool, as_json: bool) -> None:
+def show(run: RunDirectory, stage: str | None, lines: int | None, *, follow: bool, raw: bool, as_json: bool) -> None:
     """Print the logs that there are, and with `follow` what comes until the run has ended.
 
-    A log that cannot be read is named and the others are printed; `LabError` when it is the one asked for.
+    With `raw` they are printed as they were written, else each line as a terminal shows it in the end. A log that
+    cannot be read is named and the others are printed; `LabError` when it is the one asked for.
     """
     try:
         records.count_lines(run.stages)
@@ -39,16 +40,18 @@ def show(run: RunDirectory, stage: str | None, lines: int | None, *, follow: boo
         warn(near(error.what))
     names = _chosen(run, stage, follow=follow)
     if as_json:
-        print_json({name: _lines(run.logs / f"{name}.log", lines, alone=stage is not None) for name in names})
+        paths = {name: run.logs / f"{name}.log" for name in names}
+        print_json({name: _lines(path, lines, alone=stage is not None, raw=raw) for name, path in paths.items()})
         return
     printed: dict[str, _Log] = {}
     while True:
         ended = not follow or status(run).final  # asked before reading: what was written until then is printed
         for name in _chosen(run, stage, follow=follow):
-            printed.setdefault(name, _Log(run.logs / f"{name}.log", lines, alone=stage is not None)).print_new()
-        if ended:
-            for log in printed.values():
+            log = printed.setdefault(name, _Log(run.logs / f"{name}.log", lines, alone=stage is not None, raw=raw))
+            log.print_new()
+            if ended:
                 log.finish()
+        if ended:
             return
         time.sleep(POLL_SECONDS)
 
@@ -56,10 +59,12 @@ def show(run: RunDirectory, stage: str | None, lines: int | None, *, follow: boo
 class _Log:
     """A log of which a part is printed."""
 
-    def __init__(self, path: Path, lines: int | None, *, alone: bool) -> None:
+    def __init__(self, path: Path, lines: int | None, *, alone: bool, raw: bool) -> None:
         self._path = path
         self._lines = lines
         self._alone = alone
+        self._raw = raw
+        self._open_line = ""
         self._offset: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._broken = False
@@ -81,15 +86,28 @@ class _Log:
                 self._offset = self._begin(logs.start_of_last(file, self._lines, _within(self._lines)))
             file.seek(self._offset)
             while block := file.read(logs.BLOCK_BYTES):
-                sys.stdout.write(plain(self._decoder.decode(block)).plain)
+                self._write(self._decoder.decode(block))
                 end_if_lost()
             self._offset = file.tell()
         sys.stdout.flush()
         end_if_lost()
 
     def finish(self) -> None:
-        """Print what a character that never became whole stands for."""
-        sys.stdout.write(self._decoder.decode(b"", final=True))
+        """Print the line that has no end yet, and what a character that never became whole stands for."""
+        self._write(self._decoder.decode(b"", final=True))
+        sys.stdout.write(plain(logs.shown(self._open_line)).plain)
+
+    def _write(self, text: str) -> None:
+        """Print whole lines; the last one waits for its end, because a carriage return may still take it back."""
+        if self._raw:
+            sys.stdout.write(text)
+            return
+        *whole, line = (self._open_line + text).split("\n")
+        sys.stdout.writelines(f"{plain(logs.shown(one)).plain}\n" for one in whole)
+        self._open_line = line[logs.begin_of_shown(line) :]
+        if len(self._open_line) > logs.BLOCK_BYTES:  # no progress bar, and it may never end
+            sys.stdout.write(plain(self._open_line).plain)
+            self._open_line = ""
 
     def _begin(self, place: logs.Place) -> int:
         """Where to begin; of a whole log at its start."""
@@ -140,10 +158,10 @@ def _started(run: RunDirectory) -> Iterator[str]:
             yield name
 
 
-def _lines(log: Path, lines: int | None, *, alone: bool) -> list[str] | None:
+def _lines(log: Path, lines: int | None, *, alone: bool, raw: bool) -> list[str] | None:
     """The lines for JSON; None for a log that cannot be read."""
     try:
-        found = logs.end(log, lines, JSON_BYTES if lines is None else min(JSON_BYTES, _within(lines)))
+        found = logs.end(log, lines, JSON_BYTES if lines is None else min(JSON_BYTES, _within(lines)), raw=raw)
     except FileNotFoundError:
         return []
     except OSError as error:

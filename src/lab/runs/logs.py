@@ -38,13 +38,28 @@ class End:
     cut: bool
 
 
-def end(log: Path, lines: int | None = None, within: int = SHOWN_BYTES) -> End:
-    """The last lines, or all there are, in the last `within` bytes. Raises `OSError` for what is no readable file."""
+def end(log: Path, lines: int | None = None, within: int = SHOWN_BYTES, *, raw: bool = False) -> End:
+    """The last lines, or all there are, in the last `within` bytes; with `raw` as written, else as `shown`.
+
+    Raises `OSError` for what is no readable file.
+    """
     with regular.opened(log) as file:
         place = start_of_last(file, lines, within)
         file.seek(place.start)
-        found = file.read(within).decode("utf-8", "replace").splitlines()
-    return End(found if lines is None else found[-lines:], place.start, place.cut)
+        text = file.read(within).decode("utf-8", "replace")
+    found = text.removesuffix("\n").split("\n") if text else []
+    last = found if lines is None else found[-lines:]
+    return End(last if raw else [*map(shown, last)], place.start, place.cut)
+
+
+def shown(line: str) -> str:
+    """What a terminal shows of a line in the end: of a progress bar, its last state."""
+    return line[begin_of_shown(line) :].rstrip("\r")
+
+
+def begin_of_shown(line: str) -> int:
+    """Where what is shown of a line begins: behind the last carriage return that something followed."""
+    return line.rstrip("\r").rfind("\r") + 1
 
 
 def start_of_last(file: BinaryIO, lines: int | None, within: int) -> Place:
