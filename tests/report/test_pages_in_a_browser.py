@@ -44,6 +44,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     edit(hostile.config, experiment__name=HOSTILE)
     edit(hostile.environment, device__name=HOSTILE)
     hostile.metrics.write_text(hostile.metrics.read_text().replace('"flops"', json.dumps(HOSTILE)), encoding="utf-8")
+    failed = write(runs, id="failed-20261201-0919-eeee", status="failed", failed_stage="train")
+    ended = [
+        line | ({"reason": "train exited with code 1"} if line.get("exit_code") else {})
+        for line in records.read_lines(failed.stages)
+    ]
+    failed.stages.write_text("".join(json.dumps(line) + "\n" for line in ended), encoding="utf-8")
     comparison = runs / "comparison.html"
     comparison.write_text(page.comparison_page(compare([facts.read(whole), facts.read(other)])), encoding="utf-8")
     written = {
@@ -51,6 +57,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "broken": page.write(other),
         "one step": page.write(short),
         "hostile": page.write(hostile),
+        "failed": page.write(failed),
     }
     return {**written, "comparison": comparison}
 
@@ -111,10 +118,17 @@ def test_on_a_phone_a_comparisons_tables_are_cards_that_name_each_value_and_stay
 
 def test_a_run_of_one_step_shows_its_one_value(pages: dict[str, Path], browser: Chromium) -> None:
     with browser.open(pages["one step"]) as found:
-        point = found.page.locator("[data-chart=loss] .mark-symbol.role-mark path")
+        value = found.page.locator("#loss").get_by_role("row").filter(has_text="Loss over tokens")
 
-        assert point.count() == 1
-        assert point.is_visible()
+        assert value.count() == 1
+        assert value.is_visible()
+        assert found.page.locator("[data-chart]").count() == 0
+
+
+def test_a_phone_holds_how_a_stage_ended(pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["failed"], 360) as found:
+        assert found.width_of_content() == 360
+        assert "exit code 1: train exited" in found.page.locator("#stages").inner_text()
 
 
 def test_text_that_is_a_script_is_shown_and_does_not_run(pages: dict[str, Path], browser: Chromium) -> None:

@@ -192,14 +192,51 @@ def test_every_json_record_of_a_run_with_nan_is_strict(runs: Path) -> None:
         json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
-def test_a_run_of_one_step_shows_the_one_value_that_each_chart_has_and_claims_no_interval(runs: Path) -> None:
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_run_of_too_few_steps_for_a_curve_shows_numbers_and_no_chart(steps: int, runs: Path) -> None:
+    outline = written(write(runs, steps=steps, warmup=0, every=9))
+
+    assert texts(outline) == []
+    assert "Step time step 1 0.504" in outline.text
+    assert "Memory, allocated step 1 37.25" in outline.text
+    assert "Throughput step 1 1,983/s" in outline.text
+
+
+def test_what_the_loop_noted_stands_in_the_head_and_what_an_observer_noted_does_not(runs: Path) -> None:
+    run = write(runs)
+    edit(run.environment, notes={"model": "another <model>", "profiler": "cut", "large_buffers_kept": True})
+    edit(run.config, experiment__observers={"profiler": {}})
+
+    head = page.run_page(facts.read(run)).html().partition("<header")[2].partition("</header>")[0]
+
+    assert '<span class="what">model</span> another &lt;model&gt;</li>' in head
+    assert not any(word in head for word in ("profiler", "large_buffers"))
+
+
+def test_three_steps_are_a_curve(runs: Path) -> None:
+    assert "Throughput. one step: 1,983/s at step 1 to" in " ".join(texts(written(write(runs, steps=3, warmup=0))))
+
+
+def test_what_a_loop_drew_stands_before_every_curve(runs: Path) -> None:
+    run = write(runs, steps=1, warmup=0)
+    (run.path / "weight.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    records.append_line(run.artifacts, {"path": "weight.svg", "kind": "figure", "title": "One weight"})
+
+    outline = written(run)
+
+    assert headings(outline)[:4] == ["declared", "figures", "pictures", "loss"]
+    assert "One weight" in [attributes.get("alt") for tag, attributes in outline.tags if tag == "img"]
+
+
+def test_a_run_of_one_step_shows_its_one_value_and_claims_no_interval(runs: Path) -> None:
     outline = written(write(runs, steps=1, warmup=0, every=9))
 
     assert "training loss 9.1943 measured step 1" in outline.text
     assert "all targets over all time of 1 normal step" in outline.text
     assert "95 % interval of it unknown unknown too few steps" in outline.text
-    assert texts(outline)[0] == "Loss over tokens. training: 9.1943 at 1,000 tokens. evaluation: 10.0000 at 0 tokens."
-    assert "Throughput. one step: 1,983/s at step 1." in texts(outline)
+    assert (
+        "Loss over tokens, training 1,000 tokens 9.1943 Loss over tokens, evaluation 0 tokens 10.0000" in outline.text
+    )
 
 
 def test_a_run_of_nothing_but_nan_says_so_in_figures_and_charts_and_keeps_its_speed(runs: Path) -> None:
@@ -331,7 +368,7 @@ def test_an_artifact_that_is_gone_or_points_outside_is_said_and_not_read(runs: P
     outline = written(run)
 
     assert outline.text.count("is not there.") == 3
-    assert "artifacts" in headings(outline)
+    assert "pictures" in headings(outline)
 
 
 def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
@@ -356,8 +393,8 @@ def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothin
     found = {chart.name: chart for chart in figures.of_run(facts.read(write(runs, sampled=True)))}
 
     assert found["machine-busy"].text == (
-        "Busy. processor: 104.5 at step 1 to 104.5 at step 19; lowest 104.5, highest 104.5, "
-        "7 values. GPU: 97 at step 1 to 97 at step 19; lowest 97, highest 97, 7 values."
+        "Busy. processor: 104.5 % at step 1 to 104.5 % at step 19; lowest 104.5 %, highest 104.5 %, "
+        "7 values. GPU: 97.0 % at step 1 to 97.0 % at step 19; lowest 97.0 %, highest 97.0 %, 7 values."
     )
     assert [one.label for one in found["machine-memory"].series] == [
         "the worker's process",

@@ -107,6 +107,7 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "seconds": duration,
     "bytes": size,
     "share": lambda number: f"{100 * number:.2f} %" if abs(number) >= 0.001 else f"{100 * number:.2g} %",
+    "percent": lambda number: f"{number:,.1f} %",
     "watts": lambda number: f"{number:,.0f} W",
     "dollars": lambda number: f"${number:.4f}",
 }

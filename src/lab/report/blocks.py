@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lab.report.charts import Chart
     from lab.report.numbers import Number
@@ -121,6 +122,21 @@ class Section:
     name: str
     title: str
     blocks: Sequence[Block] = field(default=())
+
+
+def plots(charts: Iterable[Chart]) -> list[Block]:
+    """Each chart; those of so few values that there is no curve as the rows of one table of numbers."""
+    every = list(charts)
+    rows = [
+        (chart.title if len(chart.series) == 1 else f"{chart.title}, {one.label}", chart.at(x), chart.y(y))
+        for chart in every
+        if chart.few
+        for one in chart.series
+        for x, y in zip(one.x, one.y, strict=True)
+        if math.isfinite(x)
+    ]
+    table = [Table("", ("figure", "at", "number"), rows, ("number",), heading="figure")] if rows else []
+    return [*table, *(Plot(chart) for chart in every if not chart.few)]
 
 
 def bars(title: str, parts: Sequence[tuple[str, float, str]], note: str = "") -> Bars:

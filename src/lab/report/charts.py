@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MOST_POINTS = 1200
 """More cannot be told apart on a screen; a longer series is drawn as the lowest and highest of each bin."""
 TABLE_ROWS = 24
+FEWEST_POINTS = 3
+"""Fewer make no curve: they are read as numbers."""
 Style = Literal["line", "points", "steps"]
 
 
@@ -61,6 +63,11 @@ class Chart:
         """True when there is at least one number to draw."""
         return any(math.isfinite(y) for series in self.series for y in series.y)
 
+    @property
+    def few(self) -> bool:
+        """True when no series has enough values to be a curve."""
+        return all(len(one.y) < FEWEST_POINTS for one in self.series)
+
     @cached_property
     def gaps(self) -> list[float]:
         """Where a series has a value that is not a number."""
@@ -83,10 +90,10 @@ class Chart:
             return f"{one.label}: no number."
         (first_x, first), (last_x, last) = finite[0], finite[-1]
         if len(finite) == 1:
-            return f"{one.label}: {self.y(first)} at {self._at(first_x)}."
+            return f"{one.label}: {self.y(first)} at {self.at(first_x)}."
         low, high = min(y for _, y in finite), max(y for _, y in finite)
         return (
-            f"{one.label}: {self.y(first)} at {self._at(first_x)} to {self.y(last)} at {self._at(last_x)}; "
+            f"{one.label}: {self.y(first)} at {self.at(first_x)} to {self.y(last)} at {self.at(last_x)}; "
             f"lowest {self.y(low)}, highest {self.y(high)}, {len(finite):,} values."
         )
 
@@ -105,7 +112,7 @@ class Chart:
         """A place on the x axis as text; what it counts is the axis's title."""
         return formats.quantity(value, self.x_format)
 
-    def _at(self, value: float) -> str:
+    def at(self, value: float) -> str:
         """A place on the x axis within a sentence: `step 12`, `1,000 tokens`, `0.5 s`."""
         if self.x_format == "seconds":
             return self.x(value)

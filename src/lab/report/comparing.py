@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lab.compare import changes, formats, rows
 from lab.compare.code_changes import code_changes
 from lab.report import figures
-from lab.report.blocks import Listing, Plot, Section, Table, Text, VerdictCard, Verdicts
+from lab.report.blocks import Listing, Section, Table, Text, VerdictCard, Verdicts, plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def sections(comparison: Comparison) -> list[Section]:
     found = [Section("runs", "Runs", [Table("", ("letter", "run", "experiment", "status"), runs, heading="run")])]
     for place, pair in enumerate(comparison.pairs, start=1):
         found += _pair(comparison, pair, place)
-    curves: list[Block] = [Plot(chart) for chart in figures.of_comparison(comparison.runs)]
+    curves: list[Block] = plots(figures.of_comparison(comparison.runs))
     intervals = list(rows.interval_lines(comparison))
     if intervals:
         curves.append(Text("Within-run precision, not evidence of a difference: " + "; ".join(intervals) + "."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lab.report.blocks import Plot, Section, Text
+from lab.report.blocks import Section, Text, plots
 from lab.report.charts import Chart, Series
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ BETWEEN = "Sampled between steps, once a second at most; a step without a sample
 def charts(run: RunFacts) -> Iterator[Chart]:
     """The charts of what was sampled; those of a run from before, or of no GPU, are empty."""
     busy = _sampled(run, BUSY)
-    yield Chart("machine-busy", "Busy", "step", "percent", busy, about=WHOSE, from_zero=True)
+    yield Chart("machine-busy", "Busy", "step", "percent", busy, about=WHOSE, y_format="percent", from_zero=True)
     held = _sampled(run, HELD, GIBIBYTE)
     yield Chart("machine-memory", "Memory held", "step", "GiB", held, about=HOLDERS, y_format="GiB", from_zero=True)
     power = _sampled(run, POWER)
-    yield Chart("machine-power", "Power", "step", "watts", power, about="Of the GPU.", from_zero=True)
+    yield Chart("machine-power", "Power", "step", "watts", power, about="Of the GPU.", y_format="watts", from_zero=True)
 
 
 def section(drawn: Mapping[str, Chart]) -> Section:
     """The section of those that have anything to show."""
-    plots = [Plot(chart) for name, chart in drawn.items() if name.startswith("machine-")]
-    return Section("machine", "Machine", [Text(BETWEEN), *plots] if plots else [])
+    found = plots(chart for name, chart in drawn.items() if name.startswith("machine-"))
+    return Section("machine", "Machine", [Text(BETWEEN), *found] if found else [])
 
 
 def _sampled(run: RunFacts, columns: tuple[tuple[str, str], ...], unit: float = 1.0) -> tuple[Series, ...]:

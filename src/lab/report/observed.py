@@ -71,15 +71,22 @@ def trace(run: RunFacts) -> Section:
     return Section("trace", "Trace", blocks)
 
 
+def pictures(run: RunFacts) -> Section:
+    """What the run's loop and observers drew: in a chapter, what it is about."""
+    drawn = [line for line in run.artifacts if line.get("kind") == "figure"]
+    blocks = [_picture(path, _title(line)) if (path := _path(run, line)) else _gone(line) for line in drawn]
+    return Section("pictures", "What the run drew", blocks)
+
+
 def artifacts(run: RunFacts) -> Section:
-    """Pictures and tables of the run's loop and observers."""
+    """Tables and records of the run's loop and observers."""
     blocks: list[Block] = []
     for line in run.artifacts:
-        path, title = _path(run, line), str(line.get("title") or line.get("path"))
+        if line.get("kind") == "figure":
+            continue
+        path, title = _path(run, line), _title(line)
         if path is None:
-            blocks.append(Text(f"{title}: the file {line.get('path')} is not there."))
-        elif line.get("kind") == "figure":
-            blocks.append(_picture(path, title))
+            blocks.append(_gone(line))
         elif line.get("kind") == "table" and path.suffix.lower() == ".csv":
             blocks.append(comma_separated.table(path, title))
         elif line.get("kind") in ("json", "table"):
@@ -111,6 +118,14 @@ def _path(run: RunFacts, line: dict[str, Any]) -> Path | None:
     path = run.run.path / name
     inside = not name.is_absolute() and ".." not in name.parts
     return path if inside and path.is_file() and not path.is_symlink() else None
+
+
+def _title(line: dict[str, Any]) -> str:
+    return str(line.get("title") or line.get("path"))
+
+
+def _gone(line: dict[str, Any]) -> Text:
+    return Text(f"{_title(line)}: the file {line.get('path')} is not there.")
 
 
 def _picture(path: Path, title: str) -> Block:

@@ -92,6 +92,7 @@ def run_page(run: RunFacts) -> Page:
         training.declared_change(run),
         training.trouble(run),
         Section("figures", "Key figures", [Numbers(headline(run))]),
+        observed.pictures(run),
         training.loss(run, charts),
         training.speed(run, charts),
         observed.memory(run, charts),
@@ -138,7 +139,15 @@ def _badges(run: RunFacts) -> list[Badge]:
     ]
     if run.attempt > 1:
         badges.append(Badge("attempt", str(run.attempt), "open"))
-    return badges
+    return [*badges, *_noted(run)]
+
+
+def _noted(run: RunFacts) -> Iterator[Badge]:
+    """What the loop noted in words, such as the model that it took; observers say theirs in their own sections."""
+    notes = run.environment.get("notes")
+    for name, note in notes.items() if isinstance(notes, dict) else ():
+        if isinstance(note, str) and name not in (run.experiment.get("observers") or {}):
+            yield Badge(str(name), note)
 
 
 @cache

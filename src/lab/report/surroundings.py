@@ -193,4 +193,5 @@ def _count(value: object) -> str:
 
 def _exit(line: dict[str, Any]) -> str:
     code, reason = line.get("exit_code"), line.get("reason")
-    return ("done" if code == 0 else f"exit code {code}") + (f": {reason}" if reason else "")
+    said = "done" if code == 0 else f"exit code {code}"
+    return f"{said}: {reason}" if reason and reason != said else said

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lab.compare import formats
 from lab.compare.formats import counted
 from lab.report import numbers
-from lab.report.blocks import Listing, Numbers, Plot, Section, Table, Text
+from lab.report.blocks import Listing, Numbers, Section, Table, Text, plots
 from lab.runs import logs
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def memory_steps(charts: Charts) -> list[Block]:
 
 
 def _plots(charts: Charts, *names: str) -> list[Block]:
-    return [Plot(charts[name]) for name in names if name in charts]
+    return plots(charts[name] for name in names if name in charts)
 
 
 def _change(change: dict[str, object]) -> tuple[str, str, str]:
