@@ -282,6 +282,28 @@ def test_lines_after_the_checkpoint_move_to_the_earlier_attempt(here, tmp_path):
     assert records.torn_lines(run.metrics) == 0
 
 
+def test_a_power_cut_leaves_no_checkpoint_that_counts_more_steps_than_there_are_lines(here, monkeypatch):
+    run = tiny_run(here, tiny_experiment(checkpoint={"every": 2}))
+    fsync, replace, on_disk = os.fsync, os.replace, []
+
+    def synced(handle):
+        fsync(handle)
+        if run.metrics.exists() and os.path.samestat(os.fstat(handle), run.metrics.stat()):
+            on_disk.append(("lines", metric_lines(run)[-1]["step"]))
+
+    def replaced(source, target):
+        replace(source, target)
+        if target == run.checkpoint:
+            on_disk.append(("checkpoint", checkpoint.load(target)["step"]))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+
+    attempt(run)
+
+    assert on_disk == [(what, step) for step in (2, 4, 6) for what in ("lines", "checkpoint")]
+
+
 def test_without_a_checkpoint_it_starts_over_and_keeps_what_was_written(here):
     run = tiny_run(here, tiny_experiment(checkpoint=None))
     records.append_line(run.metrics, {"kind": "evaluation", "step": 0, "loss": 1.0})

@@ -34,6 +34,8 @@ def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Positi
         "random": random.state(),
         "loop": held,
     }
+    if run.metrics.exists():
+        records.sync(run.metrics)  # else a power cut could leave a checkpoint that counts steps without a line
     checkpoint.save(run.checkpoint, state)
     logger.info("saved step %d", position.step)
 
