@@ -8,9 +8,10 @@ import sqlite3
 import time
 import warnings
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from lab.errors import LabError
+from lab.runs.new_folder import in_the_way
 from lab_mlflow.settings import SQLITE
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ OPENING_SECONDS = 90.0
 """The first one to open a new store fills it with tables, which takes seconds; others wait for that."""
 HALF_MADE = ("already exists", "duplicate column", "no such table", "no such column")
 """What SQLite says where the making of the tables was cut off, as another program or an older lab may leave it."""
+LATER = "Later: lab runs track RUN --to mlflow"
+MOVE_AWAY = "Move it away; `lab runs track RUN --to mlflow` fills a new one from the run directories."
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -42,6 +45,7 @@ def opened(place: Place) -> Any:
         os.environ.setdefault(name, value)
     with _one_at_a_time(place), translated(place):
         if place.file is not None and place.file.exists():
+            _require_file(place.file)
             probe(place.file)
         elif place.file is not None:
             _make(place.file)
@@ -61,6 +65,13 @@ def translated(place: Place) -> Iterator[None]:
         raise _explained(place, error) from error
 
 
+def _require_file(file: Path) -> None:
+    """Name a folder or a pipe in the database's place: SQLite would blame the disk, or wait for ever."""
+    if not file.is_file():
+        what = "a folder" if file.is_dir() else "a pipe or device"
+        raise StoreUnusable(f"{file}: is {what}, where MLflow's database belongs.", MOVE_AWAY)
+
+
 def probe(file: Path) -> None:
     """Find out in bounded time whether a database can be written. Raises `StoreUnusable` with the reason."""
     try:
@@ -75,7 +86,7 @@ def probe(file: Path) -> None:
     except sqlite3.DatabaseError as error:
         raise StoreUnusable(
             f"{file}: is not a usable database: {error}.",
-            "Move it away; `lab runs track RUN --to mlflow` fills a new one from the run directories.",
+            MOVE_AWAY,
         ) from error
 
 
@@ -102,9 +113,8 @@ def _one_at_a_time(place: Place) -> Iterator[None]:
     if place.file is None:
         yield
         return
-    place.file.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + OPENING_SECONDS
-    with (place.file.parent / ".opening.lock").open("w") as lock:
+    with _lock_beside(place.file) as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,6 +126,17 @@ def _one_at_a_time(place: Place) -> Iterator[None]:
                     ) from None
                 time.sleep(0.05)
         yield
+
+
+def _lock_beside(file: Path) -> IO[str]:
+    """A file to lock in the store's folder, which is made when it is not there."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return (file.parent / ".opening.lock").open("w")
+    except OSError as error:
+        blocked = in_the_way(file.parent)
+        why = f"{blocked} is not a folder" if blocked else f"{error.filename}: {error.strerror}"
+        raise StoreUnusable(f"{file}: MLflow's store cannot be opened: {why}.", "Mend that. " + LATER) from error
 
 
 def _patient(place: Place) -> str:

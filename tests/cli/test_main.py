@@ -247,3 +247,11 @@ def test_python_dash_m_lab_is_the_same_command(project):
 
 def test_main_is_what_the_script_calls():
     assert main.__module__ == "lab.cli"
+
+
+def test_what_is_in_the_way_of_a_folder_is_named(project, capsys):
+    assert failures.explain(FileExistsError(17, "File exists", str(project / ".lab" / "x"))) == 1
+    assert capsys.readouterr().err == "Error: .lab/x: File exists\n"
+
+    assert failures.explain(NotADirectoryError(20, "Not a directory", "/dev/null/x")) == 1
+    assert capsys.readouterr().err.startswith("Error: /dev/null/x: no folder can be there: /dev/null is not a folder\n")

@@ -111,7 +111,7 @@ def test_the_command_names_what_it_made_and_what_to_type_next(lab):
         (["My_Loss"], "'My_Loss' cannot name a plugin"),
         (["../x"], "'../x' cannot name a plugin"),
         (["smooth", "--kind", "los"], "there is no template of 'los'\nDid you mean 'loss'?"),
-        (["smooth", "--into", "experiments"], "experiments exists already"),
+        (["smooth", "--into", "experiments"], "experiments exists: a plugin begins in a folder of its own."),
         (["torch"], "'torch' is taken: a plugin 'torch' is installed (llm-training-lab "),
         (["chunked"], "'chunked' is taken: plugin torch (llm-training-lab "),
         (["sdpa", "--kind", "attention"], "offers an attention 'sdpa'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def explain(error: Exception) -> int:
     if isinstance(error, LabError):
         _write(error.what, error.do)
         return error.exit_code
+    if isinstance(error, (FileExistsError, NotADirectoryError)) and (blocked := _in_the_way(error)):
+        _write(f"{error.filename}: no folder can be there: {blocked} is not a folder", "Move it away.")
+        return 1
     if isinstance(error, OSError) and error.strerror:
         _write(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
         return 1
@@ -39,6 +43,12 @@ def explain(error: Exception) -> int:
         "" if debug else "Set LAB_DEBUG=1 to see the traceback, and report it with the command.",
     )
     return 1
+
+
+def _in_the_way(error: OSError) -> Path | None:
+    from lab.runs.new_folder import in_the_way
+
+    return in_the_way(Path(os.fsdecode(error.filename))) if isinstance(error.filename, (str, bytes)) else None
 
 
 def _debug() -> bool:

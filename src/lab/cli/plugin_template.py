@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lab.errors import UsageError
 from lab.hookspecs import HOOKS
+from lab.runs.new_folder import new_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab.plugins import Plugins
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -65,19 +65,11 @@ def create(name: str, kind: str, target: Path, plugins: Plugins) -> list[Path]:
     if not NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot name a plugin", "Use small letters, digits and dashes, as in my-loss.")
     _refuse_taken(name, kind, plugins)
-    if target.exists():
-        raise UsageError(f"{target} exists already", "Choose another name, or move it away.")
     files = _files(name, kind)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with new_folder(target, "a plugin begins in a folder of its own", "Choose another name, or move it away.") as fresh:
         for path, text in files.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
             (fresh / path).write_text(text, encoding="utf-8")
-        fresh.chmod(0o755)
-        fresh.rename(target)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return [target / path for path in files]
 
 

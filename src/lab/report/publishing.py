@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.compare import facts
 from lab.compare.comparison import compare
 from lab.compare.markdown import markdown, table
-from lab.errors import LabError, UsageError
+from lab.errors import LabError
 from lab.report.page import comparison_page, run_page
 from lab.runs import records
 from lab.runs.directory import RunDirectory
+from lab.runs.new_folder import new_folder
 from lab.runs.secrets import promises_secret
 
 if TYPE_CHECKING:
@@ -44,11 +43,7 @@ def publish(runs: Sequence[RunDirectory], target: Path, hidden: Callable[[str], 
 
     Raises `UsageError` when `target` exists: results of two batches are never merged.
     """
-    if target.exists():
-        raise UsageError(f"{target} exists: what is published is never merged with another batch.", "Give a new name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with new_folder(target, "what is published is never merged with another batch", "Give a new name.") as building:
         copies = [_copy(run, building / run.id, hidden) for run in runs]
         found = [facts.read(copy) for copy in copies]
         comparison = compare(found) if len(found) > 1 else None
@@ -56,11 +51,6 @@ def publish(runs: Sequence[RunDirectory], target: Path, hidden: Callable[[str], 
         records.write_bytes(building / "report.html", page.encode("utf-8", "backslashreplace"))
         text = _readme(target.name, found) + (f"\n{markdown(comparison)}" if comparison else "")
         records.write_bytes(building / "README.md", text.encode("utf-8", "backslashreplace"))
-        building.chmod(0o755)
-        building.rename(target)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
     return target
 
 
