@@ -378,3 +378,34 @@ def test_a_run_without_data_is_compared_with_one_that_has_some(runs: Path) -> No
 
     assert "data.context" in [one.key for one in result.pairs[0].differences]
     assert "bits per byte" in changes(result)
+
+
+SPEEDS = "tokens per second, median step, MFU, overall tokens per second, total elapsed, elapsed per million tokens"
+FIGURES_OF = {
+    "loss": "validation loss, bits per byte, training loss, validation loss at equal dollars",
+    "speed": SPEEDS,
+    "memory": "peak allocated, peak reserved",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "changed"),
+    [
+        ("loss", {"weights": "other"}),
+        ("speed", {"device": H100 | {"name": "NVIDIA H200"}}),
+        ("speed", {"scope": "other"}),
+        ("memory", {"scope": "other"}),
+    ],
+)
+def test_where_a_question_is_not_comparable_none_of_its_figures_is_compared(
+    question: str, changed: dict, runs: Path
+) -> None:
+    b = write(runs, id=OTHER, seconds=0.4, dollars=0.2, peak=36_000_000_000, loss_floor=2.5, **changed)
+
+    found = changes(compared(write(runs, dollars=0.3), b))
+
+    for name in FIGURES_OF[question].split(", "):
+        assert (found[name].mark, found[name].difference) == (Mark.NOT_COMPARABLE, None), name
+        assert found[name].words.startswith("not comparable: "), name
+    of_question = {name for name, one in found.items() if one.measure.question == question}
+    assert of_question == set(FIGURES_OF[question].split(", "))

@@ -104,15 +104,17 @@ def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     yield Measure("MFU", "speed", "share", "higher", "derived", "model FLOPs over time and peak", utilisation)
     overall = tuple(rate(run.steps.column("targets"), run.steps.column("seconds")) for run in runs)
     yield Measure(
-        "overall tokens per second", None, "tokens/s", None, "derived", "warm-up and observed steps too", overall
+        "overall tokens per second", "speed", "tokens/s", None, "derived", "warm-up and observed steps too", overall
     )
     elapsed = tuple(_number(run.summary.get("elapsed_seconds")) for run in runs)
     yield Measure(
-        "total elapsed", None, "seconds", None, "measured", "start to end of the worker, all included", elapsed
+        "total elapsed", "speed", "seconds", None, "measured", "start to end of the worker, all included", elapsed
     )
     totals = [run.steps.tokens[-1] if len(run.steps) else None for run in runs]
     each = tuple(took / all_ * 1e6 if took and all_ else None for took, all_ in zip(elapsed, totals, strict=True))
-    yield Measure("elapsed per million tokens", None, "seconds", None, "derived", "all elapsed over all targets", each)
+    yield Measure(
+        "elapsed per million tokens", "speed", "seconds", None, "derived", "all elapsed over all targets", each
+    )
 
 
 def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
