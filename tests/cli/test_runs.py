@@ -118,6 +118,15 @@ def test_links_in_a_run_are_named_and_never_followed(lab, run):
     assert not any(name.startswith("up/") for name in files)
 
 
+def test_what_the_loop_noted_of_its_model_stands_before_every_figure(lab, run):
+    records.write_json(run.environment, {"notes": {"model": "another model"}})
+    records.write_json(run.summary, {"steps": 1, "loss": {"first": 3.0, "last": 2.0}})
+
+    shown = lab("runs", "show").out
+
+    assert 0 < shown.index("another model") < shown.index("loss ")
+
+
 def test_logs_come_in_the_order_in_which_stages_started(lab, run):
     done = lab("runs", "logs")
 

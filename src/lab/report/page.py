@@ -13,7 +13,7 @@ from lab.report.blocks import Plot, Section
 from lab.runs import records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from jinja2 import Template
