@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 
 import pytest
 
@@ -41,7 +42,8 @@ def run(code):
     run, _ = recording.create(planned)
     recording.set_outcome(run, "running")
     recording.set_outcome(run, "stopped", exit_code=143, ended="then")
-    run.checkpoint.touch()
+    with zipfile.ZipFile(run.checkpoint, "w") as archive:
+        archive.writestr("archive/data/0", b"weights")
     return run
 
 
@@ -188,6 +190,28 @@ def test_a_damaged_bundle_costs_no_attempt(run, content):
         prepare(run)
 
     assert status(run).attempt == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (
+            lambda content: content.replace(b"weights", b"weighty"),
+            "is damaged: archive/data/0 does not have",
+        ),
+        (lambda content: content[:-40], "is not a checkpoint that can be loaded"),
+        (lambda content: b"", "is not a checkpoint that can be loaded"),
+    ],
+)
+def test_a_damaged_checkpoint_costs_no_attempt(run, damage, told):
+    run.checkpoint.write_bytes(damage(run.checkpoint.read_bytes()))
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+    with pytest.raises(LabError, match=told) as caught:
+        prepare(run)
+
+    assert "move it away" in caught.value.do
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 
 def test_without_a_checkpoint_it_starts_over_and_keeps_what_was(run):

@@ -17,7 +17,7 @@ from lab.experiment import Experiment, PartChoice
 from lab.launch import carried, changes, collect, recording
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
-from lab.runs import attempts, records, regular
+from lab.runs import attempts, records, regular, saved
 from lab.runs.secrets import Secrets
 from lab.runs.status import status
 
@@ -78,6 +78,7 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
     _require_code(run, bundle_sha256)
     job = job_of(experiment, plugins, bundle_sha256, known)
     _require_files(run, job)
+    from_checkpoint = _whole_checkpoint(run)
     export(job.forwarded, known)
     backend = plugins.build("backend", recorded_backend(config))
     carried.checked(backend, provenance.get("plugins"), Secrets(known))
@@ -88,7 +89,7 @@ def prepare(run: RunDirectory, settings: Settings, plugins: Plugins, *, as_recor
         job=replace(job, run_id=run.id, attempt=before.attempt + 1),
         backend=backend,
         before=before,
-        from_checkpoint=run.checkpoint.is_file(),
+        from_checkpoint=from_checkpoint,
     )
 
 
@@ -176,6 +177,15 @@ def _require_files(run: RunDirectory, job: Job) -> None:
             continue
         except OSError as error:
             raise regular.unreadable(path, error) from error
+
+
+def _whole_checkpoint(run: RunDirectory) -> bool:
+    """Whether there is a checkpoint. Raises `LabError` for a damaged one: found before it costs an attempt."""
+    try:
+        saved.require_whole(run.checkpoint)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def described(resumption: Resumption) -> str:

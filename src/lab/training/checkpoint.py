@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lab.errors import LabError
-from lab.runs import regular
+from lab.runs.saved import ANEW, require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +21,6 @@ AS_IT_WAS = (
     "`lab resume` goes on from the last checkpoint as it was; with a lower learning rate or other data it is a new run."
 )
 """What to do about numbers that are none: a resume with changed settings would be refused."""
-ANEW = "Bring back a copy of this file; or move it away, and `lab resume` trains this run from its start."
 
 
 def save(path: Path, state: Mapping[str, object]) -> None:
@@ -48,7 +46,7 @@ def save(path: Path, state: Mapping[str, object]) -> None:
 def load(path: Path) -> State | None:
     """The checkpoint on the CPU, or None where there is none. Raises `LabError` when it is not a whole one."""
     try:
-        _require_whole(path)
+        require_whole(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         return None
@@ -59,17 +57,6 @@ def load(path: Path) -> State | None:
     if not isinstance(state, dict):
         raise LabError(f"{path}: holds a {type(state).__name__}, not a checkpoint", ANEW)
     return state
-
-
-def _require_whole(path: Path) -> None:
-    """Check every record's checksum: torch does not, and would train on with a flipped byte."""
-    with regular.opened(path) as file, zipfile.ZipFile(file) as archive:
-        damaged = archive.testzip()
-    if damaged is not None:
-        raise LabError(
-            f"{path}: is damaged: {damaged} does not have the content that was saved.",
-            ANEW,
-        )
 
 
 def remove_parts(path: Path) -> int:
