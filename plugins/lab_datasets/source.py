@@ -110,7 +110,17 @@ class Datasets:
 def _hashes(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.is_file() and not _left_by_use(path):
             with path.open("rb") as file:
                 found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+def _left_by_use(path: Path) -> bool:
+    """Whether it is what `map` or `filter` of `datasets` kept beside the data: it is no part of the data set."""
+    state = path.parent / "state.json"
+    return (
+        path.match("cache-*.arrow")
+        and state.is_file()
+        and path.name not in state.read_text(encoding="utf-8", errors="replace")
+    )

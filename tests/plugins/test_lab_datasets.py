@@ -55,6 +55,29 @@ def test_a_changed_file_is_another_identity(saved: Path) -> None:
     assert Datasets(DatasetsOptions(folder="corpus")).identity() != before
 
 
+def test_looking_through_a_data_set_elsewhere_leaves_its_identity(saved: Path) -> None:
+    before = Datasets(DatasetsOptions(folder="corpus")).identity()
+
+    datasets.load_from_disk(str(saved)).filter(lambda row: row["other"] > 5)
+    for path in saved.iterdir():
+        os.utime(path, (0, 0))
+
+    assert len(list(saved.glob("cache-*.arrow"))) == 1
+    assert Datasets(DatasetsOptions(folder="corpus")).identity() == before
+
+
+def test_a_file_that_the_data_set_names_counts_whatever_it_is_called(saved: Path) -> None:
+    [data] = saved.glob("data-*.arrow")
+    data.rename(saved / "cache-1.arrow")
+    state = saved / "state.json"
+    state.write_text(state.read_text().replace(data.name, "cache-1.arrow"))
+
+    named = Datasets(DatasetsOptions(folder="corpus"))
+
+    assert len(list(named.documents())) == 600
+    assert "cache-1.arrow" in str(named.identity())
+
+
 def test_a_row_without_text_is_rejected_by_its_number(project: Path) -> None:
     datasets.Dataset.from_dict({"text": ["a", None, "c"]}).save_to_disk(str(project / "corpus"))
 
