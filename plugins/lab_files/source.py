@@ -86,7 +86,7 @@ def _expanded(pattern: str) -> list[Path]:
     """The files that one entry of `paths` means. Raises `UsageError` when there is none."""
     full = os.path.join(_project(), os.path.expanduser(pattern))
     if os.path.isdir(full):
-        found = [path for path in sorted(Path(full).rglob("*")) if path.suffix.lower() in SUFFIXES and path.is_file()]
+        found = [path for path in sorted(Path(full).rglob("*")) if _is_text(path, Path(full))]
     elif os.path.isfile(full):
         found = [Path(full)]
     else:
@@ -94,6 +94,12 @@ def _expanded(pattern: str) -> list[Path]:
     if not found:
         raise UsageError(f"data.source.paths: there is no file at {full}.", "Paths are relative to the project.")
     return found
+
+
+def _is_text(path: Path, folder: Path) -> bool:
+    """Hidden names are left out, as a pattern leaves them out: `._a.txt` and `.ipynb_checkpoints` are nobody's text."""
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return path.suffix.lower() in SUFFIXES and not hidden and path.is_file()
 
 
 def _project() -> Path:

@@ -198,6 +198,14 @@ def test_folders_and_patterns_are_read_by_name_and_each_file_once(write):
     assert texts(files("other.txt", "corpus/**/*.txt"))[0] == "other.txt"
 
 
+def test_hidden_files_of_a_folder_are_left_out_unless_they_are_named(write):
+    for name in ("corpus/a.txt", "corpus/._a.txt", "corpus/.kept/b.txt"):
+        write(name, name)
+
+    assert texts(files("corpus")) == texts(files("corpus/**/*.txt")) == ["corpus/a.txt"]
+    assert texts(files("corpus/.kept", "corpus/._a.txt")) == ["corpus/.kept/b.txt", "corpus/._a.txt"]
+
+
 def test_paths_are_relative_to_the_project_wherever_one_stands(write, project, monkeypatch):
     write("corpus/a.txt", "here")
     monkeypatch.chdir(project / "corpus")
