@@ -174,15 +174,39 @@ def test_kill_9_in_the_middle_of_a_save_leaves_the_previous_one_and_the_part_is_
 )
 def test_a_tensor_with_a_nan_is_found_by_its_place(state, named):
     with pytest.raises(LabError, match=named) as refused:
-        checkpoint.check_numbers(state, 5)
+        checkpoint.check_state(state, 5)
 
     assert "is a new run" in refused.value.do
 
 
-def test_what_is_finite_infinite_or_no_tensor_passes():
-    mask = torch.full((2, 2), -math.inf).triu(1)
+@pytest.mark.parametrize(
+    ("state", "named"),
+    [
+        ({"seen": {"rows": [1, np.arange(3)]}}, r"step 5: seen\.rows\.1 is a ndarray, and no checkpoint"),
+        ({"best": np.float64(2.5)}, r"best is a float64"),
+        ({"folder": Path("x")}, r"folder is a \w*Path"),
+        ({"call": lambda: None}, r"call is a function"),
+    ],
+)
+def test_what_could_not_be_loaded_again_is_found_by_its_place_before_it_is_saved(state, named):
+    with pytest.raises(LabError, match=named) as refused:
+        checkpoint.check_state(state, 5)
 
-    checkpoint.check_numbers({"mask": mask, "ids": torch.arange(3), "seen": [math.nan], "none": None}, 5)
+    assert "state_dict()" in refused.value.do
+
+
+def test_what_is_infinite_or_loads_passes(tmp_path):
+    state = {
+        "mask": torch.full((2, 2), -math.inf).triu(1),
+        "model": torch.nn.Linear(2, 2).state_dict(),
+        "optimizer": torch.optim.AdamW([torch.zeros(2, requires_grad=True)]).state_dict(),
+        "rest": [math.nan, None, "text", (1, True), b"bytes", torch.Size([2]), torch.float32, {3}, torch.device("cpu")],
+    }
+
+    checkpoint.check_state(state, 5)
+
+    checkpoint.save(tmp_path / "checkpoint.pt", state)
+    assert checkpoint.load(tmp_path / "checkpoint.pt") is not None
 
 
 def test_tensors_of_another_type_are_refused_and_not_converted():

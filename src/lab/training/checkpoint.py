@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 State = dict[str, Any]
+PLAIN = (bool, int, float, str, bytes, type(None))
+"""Types that every loader takes; numpy's numbers are of other types although they pass for these."""
 AS_IT_WAS = (
     "`lab resume` goes on from the last checkpoint as it was; with a lower learning rate or other data it is a new run."
 )
@@ -67,29 +71,47 @@ def remove_parts(path: Path) -> int:
     return len(parts)
 
 
-def check_numbers(state: Mapping[str, object], step: int) -> None:
-    """Raise `LabError` where a tensor anywhere in `state` holds a NaN: it would replace the last good checkpoint.
+def check_state(state: Mapping[str, object], step: int) -> None:
+    """Raise `LabError` where `state` holds what must not replace the last good checkpoint, naming its place.
 
-    Infinity passes: an attention mask may hold it.
+    That is a tensor with a NaN, and an object that a load with `weights_only=True` refuses. Infinity passes: an
+    attention mask may hold it.
     """
-    for name, tensor in _tensors(state):
-        if tensor.is_floating_point() and bool(tensor.isnan().any()):
+    for place, value in _leaves(state):
+        if isinstance(value, torch.Tensor):
+            if value.is_floating_point() and bool(value.isnan().any()):
+                raise LabError(
+                    f"step {step}: {place} holds a number that is none (nan): this step is not saved.", AS_IT_WAS
+                )
+        elif type(value) not in PLAIN and not _can_be_loaded(value):
             raise LabError(
-                f"step {step}: {name} holds a number that is none (nan): this step is not saved.",
-                AS_IT_WAS,
+                f"step {step}: {place} is a {type(value).__name__}, and no checkpoint that holds one can be loaded.",
+                "Let the loop's state_dict() hold tensors, numbers, text, lists and dictionaries.",
             )
 
 
-def _tensors(value: object, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor with its place, such as model.head or optimizer.state.0.exp_avg."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _tensors(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        for place, inner in enumerate(value):
-            yield from _tensors(inner, f"{name}.{place}" if name else str(place))
+def _leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:
+    """Everything in a state with its place, such as model.head or optimizer.state.0.exp_avg."""
+    if type(value) in (dict, OrderedDict):
+        for key, inner in cast("dict[object, object]", value).items():
+            yield from _leaves(inner, f"{place}.{key}" if place else str(key))
+    elif type(value) in (list, tuple):
+        for number, inner in enumerate(cast("list[object]", value)):
+            yield from _leaves(inner, f"{place}.{number}" if place else str(number))
+    else:
+        yield place, value
+
+
+def _can_be_loaded(value: object) -> bool:
+    """Ask torch itself, which knows what it takes."""
+    file = io.BytesIO()
+    try:
+        torch.save(value, file)
+        file.seek(0)
+        torch.load(file, weights_only=True)
+    except Exception:  # a stranger's object may raise anything
+        return False
+    return True
 
 
 def check_same(own: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Position, elapsed_seconds: float) -> None:
     """Replace the run's checkpoint by one of the whole step at `position`, unless that would lose the last good one."""
     held = loop.state_dict()
-    checkpoint.check_numbers(held, position.step)
+    checkpoint.check_state(held, position.step)
     state = {
         "schema": 1,
         "step": position.step,
