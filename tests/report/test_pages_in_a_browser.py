@@ -186,6 +186,43 @@ def test_the_pointer_reads_values_too(run: Opened) -> None:
     assert run.page.locator("#step-time-reading").inner_text().startswith("step ")
 
 
+def test_what_is_read_is_marked_where_it_is_drawn(run: Opened) -> None:
+    chart = run.page.locator("[data-chart=loss]")
+    chart.press("Home")
+
+    marked, drawn = chart.evaluate(  # both at once: the page may still be moving there
+        """chart => [".over circle", ".mark-symbol.role-mark path"].map(name => {
+            const box = chart.querySelector(name).getBoundingClientRect();
+            return [box.left + box.width / 2, box.top + box.height / 2];
+        })"""
+    )
+    assert marked == pytest.approx(drawn, abs=0.6)
+
+
+def test_a_legend_shows_a_line_as_a_line_and_points_as_points(run: Opened) -> None:
+    keys = run.page.locator("[data-chart=step-time] .role-legend-symbol path")
+
+    shapes = keys.evaluate_all("paths => paths.map(one => one.getAttribute('d').replace(/[^a-z]/gi, ''))")
+    assert shapes[0] == "ML"
+    assert len({*shapes}) == 3  # a line, warm-up steps, observed steps
+    assert keys.evaluate_all("paths => paths.map(one => one.getAttribute('fill') === 'transparent')") == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_empty_space_is_left_below_a_chart(width: int, pages: dict[str, Path], browser: Chromium) -> None:
+    with browser.open(pages["run"], width) as found:
+        below = found.page.eval_on_selector_all(
+            ".plot",
+            """plots => plots.map(plot => plot.querySelector("summary").getBoundingClientRect().top
+                                        - plot.querySelector(".chart svg").getBoundingClientRect().bottom)""",
+        )
+        assert max(below) < 8
+
+
 def test_a_value_that_is_not_a_number_is_read_as_that(pages: dict[str, Path], browser: Chromium) -> None:
     with browser.open(pages["broken"]) as found:
         found.page.locator("[data-chart=gradient-norm]").focus()

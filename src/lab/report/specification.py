@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lab.report import legend
 from lab.report.charts import thinned
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SHOWN: Spec = {"domain": [{"expr": "shown_from"}, {"expr": "shown_to"}], "nice"
 
 def specification(chart: Chart) -> tuple[Spec, int]:
     """The chart as Vega-Lite, and how many values the largest bin stands for."""
-    chart = replace(chart, series=tuple(_seen(one) for one in chart.series if len(one.y)))
+    chart = drawn(chart)
     values, bin_size = _values(chart)
     low, high = _extent(chart)
     labels = [one.label for one in chart.series]
@@ -50,6 +51,11 @@ def specification(chart: Chart) -> tuple[Spec, int]:
         "layer": layers,
         "config": _config(),
     }, bin_size
+
+
+def drawn(chart: Chart) -> Chart:
+    """The chart with those series alone that have anything to draw, each as it will be drawn."""
+    return replace(chart, series=tuple(_seen(one) for one in chart.series if len(one.y)))
 
 
 def _seen(one: Series) -> Series:
@@ -137,16 +143,23 @@ def _points(chart: Chart, color: Spec) -> list[Spec]:
     points = [one for one in chart.series if one.style == "points"]
     if not points:
         return []
+    shapes = legend.shapes(points)
+    shape = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(shapes), "range": list(shapes.values())},
+        "legend": None,
+    }
     mark = {
         "type": "point",
         "filled": True,
-        "size": 42,
+        "size": 46,
         "opacity": 1,
         "stroke": "var(--paper)",
         "strokeWidth": 1,
         "aria": False,
     }
-    return [{"transform": [_of(points)], "mark": mark, "encoding": {**_axes(chart), "color": color}}]
+    return [{"transform": [_of(points)], "mark": mark, "encoding": {**_axes(chart), "color": color, "shape": shape}}]
 
 
 def _regions(chart: Chart) -> list[Spec]:

@@ -10,7 +10,8 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from lab.report.specification import Spec, specification
+from lab.report import legend
+from lab.report.specification import Spec, drawn, specification
 from lab.runs import records
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def draw(chart: Chart) -> Drawing:
 
     lite, bin_size = specification(chart)
     compiled = vl_convert.vegalite_to_vega(lite)
+    legend.put_into(compiled, drawn(chart).series)
     picture = vl_convert.vega_to_svg(compiled)
     return Drawing(_scalable(picture), compiled, bin_size)
 

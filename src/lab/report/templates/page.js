@@ -3,7 +3,8 @@
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const written = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
-  const placed = new Intl.NumberFormat("en", { maximumSignificantDigits: 12 });
+  const whole = new Intl.NumberFormat("en", { maximumSignificantDigits: 12 });
+  const placed = (value) => (Number.isInteger(value) ? whole : written).format(value);
   const svg = (name, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -23,14 +24,15 @@
     let at = null;
     let drag = null;
 
-    const x = (value) => view.origin()[0] + view.scale("x")(value);
-    const y = (value) => view.origin()[1] + view.scale("y")(value);
-    const under = (event) => view.scale("x").invert(event.clientX - place.getBoundingClientRect().left - view.origin()[0]);
+    const corner = () => [view.origin()[0] + view.padding().left, view.origin()[1] + view.padding().top];
+    const x = (value) => corner()[0] + view.scale("x")(value);
+    const y = (value) => corner()[1] + view.scale("y")(value);
+    const under = (event) => view.scale("x").invert(event.clientX - place.getBoundingClientRect().left - corner()[0]);
     const shown = () => stops.filter((stop) => stop >= view.signal("shown_from") && stop <= view.signal("shown_to"));
 
     const draw = (brush) => {
       over.replaceChildren();
-      const top = view.origin()[1];
+      const top = corner()[1];
       const height = view.scale("y").range()[0];
       if (brush) {
         const [left, right] = [x(brush[0]), x(brush[1])].sort((a, b) => a - b);
@@ -56,7 +58,7 @@
         .filter((point) => point.x === stop)
         .map((point) => `${point.series} ${point.y === null ? "not a number" : written.format(point.y)}`);
       reading.classList.remove("hint");
-      reading.textContent = `${chart.x_title} ${placed.format(stop)} \u00b7 ${said.join(" \u00b7 ")}`;
+      reading.textContent = `${chart.x_title} ${placed(stop)} \u00b7 ${said.join(" \u00b7 ")}`;
       draw();
     };
     const move = (by) => {
