@@ -68,9 +68,10 @@ def test_only_changed_leaves_out_what_is_the_same(pair: tuple[str, str]) -> None
 def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
     text = lab("compare", *pair).output
 
-    picture = text[text.index("     loss\n") : text.index("Next: ")].splitlines()
+    picture = text[text.index("     loss  A, B training   a, b evaluations\n") : text.index("Next: ")].splitlines()
     assert any("A" in line and "|" in line for line in picture)
     assert any("B" in line and "|" in line for line in picture)
+    assert any("b" in line and "|" in line for line in picture)
     assert picture[-2].split() == ["tokens", "0", "30k", "60k"]
 
 

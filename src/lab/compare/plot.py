@@ -23,9 +23,12 @@ _BLANK = " \N{BRAILLE PATTERN BLANK}"
 
 
 def loss_over_tokens(runs: Sequence[RunFacts], width: int = 68, height: int = 11) -> str:
-    """The training loss of every run as a line of dots with its letter on it; empty when there is nothing to draw."""
-    curves = [_curve(run) for run in runs]
-    points = [point for curve in curves for point in curve]
+    """The training loss of every run as a line of dots with its letter on it, its evaluations as small letters.
+
+    Empty when there is nothing to draw.
+    """
+    curves, evaluated = [_curve(run) for run in runs], [_evaluations(run) for run in runs]
+    points = [point for curve in (*curves, *evaluated) for point in curve]
     right = max((x for x, _ in points), default=0.0)
     if right <= 0 or len({x for x, _ in points}) < 2:
         return ""
@@ -36,7 +39,15 @@ def loss_over_tokens(runs: Sequence[RunFacts], width: int = 68, height: int = 11
     canvas = Canvas(width, height, xmin=0, ymin=low - margin, xmax=right, ymax=high + margin)
     for place, curve in enumerate(curves):
         _draw(canvas, curve, place, len(curves))
-    return "\n".join(_framed(canvas, width, height))
+    for place, curve in enumerate(evaluated):
+        for x, y in curve:
+            canvas.point(x, y, marker=letter(place)[0].lower())
+    keys = [f"{_letters(curves)} training", f"{_letters(evaluated).lower()} evaluations" if any(evaluated) else ""]
+    return "\n".join(_framed(canvas, width, height, "   ".join(filter(None, keys))))
+
+
+def _letters(curves: Sequence[Curve]) -> str:
+    return ", ".join(letter(place) for place, curve in enumerate(curves) if curve)
 
 
 def _draw(canvas: Canvas, curve: Curve, place: int, runs: int) -> None:
@@ -47,9 +58,9 @@ def _draw(canvas: Canvas, curve: Curve, place: int, runs: int) -> None:
         canvas.point(x, y, marker=letter(place)[0])
 
 
-def _framed(canvas: Canvas, width: int, height: int) -> Iterator[str]:
+def _framed(canvas: Canvas, width: int, height: int, keys: str) -> Iterator[str]:
     """The canvas with its axes: a number every few lines, and three below."""
-    yield f"{'loss':>{MARGIN}}"
+    yield f"{'loss':>{MARGIN}}  {keys}"
     for row, line in enumerate(canvas.plot(linesep="\n").split("\n")):
         value = canvas.ymax - (row + 0.5) / height * (canvas.ymax - canvas.ymin)
         label = f"{value:.4g}" if row % 3 == 1 else ""
@@ -60,9 +71,17 @@ def _framed(canvas: Canvas, width: int, height: int) -> Iterator[str]:
 
 
 def _curve(run: RunFacts) -> Curve:
-    pairs = zip(run.steps.tokens, run.steps.column("loss"), strict=True)
-    whole = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
+    whole = _finite(run.steps.tokens, run.steps.column("loss"))
     return whole[:: max(1, len(whole) // 400)]
+
+
+def _evaluations(run: RunFacts) -> Curve:
+    whole = _finite(run.evaluations.tokens(run.steps), run.evaluations.loss)
+    return whole[:: max(1, len(whole) // LETTERS_A_RUN)]
+
+
+def _finite(tokens: Sequence[float], losses: Sequence[float]) -> Curve:
+    return [(x, y) for x, y in zip(tokens, losses, strict=True) if math.isfinite(x) and math.isfinite(y)]
 
 
 def _short(value: float) -> str:
