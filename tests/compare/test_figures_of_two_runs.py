@@ -113,6 +113,18 @@ def test_the_same_losses_are_said_to_be_the_same_to_the_last_bit(runs: Path) -> 
     assert result.pairs[0].divergence is None
 
 
+def test_a_validation_loss_that_is_the_same_is_called_that_although_the_curves_part(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    lines = [json.loads(line) for line in b.metrics.read_text().splitlines()]
+    parted = [{**line, "loss": line["loss"] + (line["kind"] == "step" and line["step"] == 5)} for line in lines]
+    b.metrics.write_text("".join(json.dumps(line) + "\n" for line in parted))
+
+    claims = compared(a, b).pairs[0].claims
+
+    assert claims[0].startswith("B's validation loss is the same at 20,000 tokens.")
+    assert claims[1].startswith("The curves part at step 5")
+
+
 def test_the_step_where_curves_part_is_named_with_its_cause(runs: Path) -> None:
     a, b = write(runs), write(runs, id=OTHER, fed_flips_at=7, nan_steps=frozenset({9}))
 

@@ -85,7 +85,8 @@ def _loss(
         return
     change = by_name.get("validation loss") or by_name.get("training loss")
     if change is not None and change.difference is not None:
-        size, how = f"{abs(change.difference):.4g} {_way(change)}", change.measure.how
+        size = f"{abs(change.difference):.4g} {_way(change)}" if change.difference else "the same"
+        how = change.measure.how
         yield f"{letter}'s {change.measure.name} is {size} {how}. {_limits(judgement)}{ONE_SEED}"
     if parting is not None:
         yield f"The curves part at step {parting.step}: {parting.cause}."
