@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from lab.errors import UsageError
-from lab.runs import tags
+from lab.runs import records, tags
 from lab.runs.directory import RunDirectory
 from lab.runs.tags import Tags
 
@@ -19,6 +21,25 @@ def test_tags_and_a_note_are_kept_and_changed(run):
     after = tags.change(run, add=["new"], remove=["h100", "never there"])
 
     assert after == tags.read(run) == Tags(("baseline", "new"), "first")
+
+
+def test_two_that_tag_at_once_lose_nothing(run, monkeypatch):
+    write = records.write_json
+    others = []
+
+    def write_later(path, record):
+        if not others:  # the first is about to write what it read when the second comes
+            others.append(threading.Thread(target=tags.change, args=(run, ["second"])))
+            others[0].start()
+            others[0].join(0.05)
+        write(path, record)
+
+    monkeypatch.setattr(records, "write_json", write_later)
+
+    tags.change(run, ["first"])
+    others[0].join()
+
+    assert tags.read(run).tags == ("first", "second")
 
 
 def test_an_empty_note_removes_it(run):

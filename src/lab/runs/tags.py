@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,7 @@ from lab.runs import records
 from lab.runs.secrets import Secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lab.runs.directory import RunDirectory
 
@@ -54,12 +57,25 @@ def change(
     if fault := unwritable(note):
         raise UsageError(f"The note {fault}.")
     _refuse([note or ""], secrets or Secrets({}))
-    before = read(run)
-    tags = tuple(sorted({*before.tags, *added} - set(remove)))
-    after = Tags(tags, before.note if note is None else note)
-    if after != before:
-        records.write_json(run.tags, {"schema": 1, "tags": list(after.tags), "note": after.note})
+    with _one_at_a_time(run):
+        before = read(run)
+        tags = tuple(sorted({*before.tags, *added} - set(remove)))
+        after = Tags(tags, before.note if note is None else note)
+        if after != before:
+            records.write_json(run.tags, {"schema": 1, "tags": list(after.tags), "note": after.note})
     return after
+
+
+@contextmanager
+def _one_at_a_time(run: RunDirectory) -> Iterator[None]:
+    """Let no other command change tags between reading and writing them; a lock on the run's folder means a resume."""
+    handle = os.open(run.path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def require_fit(added: Iterable[str], secrets: Secrets | None = None) -> None:
