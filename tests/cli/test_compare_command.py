@@ -65,6 +65,24 @@ def test_only_changed_leaves_out_what_is_the_same(pair: tuple[str, str]) -> None
     assert "measurement scope" not in text
 
 
+def test_no_table_is_empty_and_no_column_of_figures_nameless(pair: tuple[str, str]) -> None:
+    for form in ((), ("--md",), ("--only-changed",), ("--only-changed", "--md")):
+        text = lab("compare", pair[0], pair[0], *form).output
+
+        assert "Nothing that was recorded differs." in text
+        assert ("Every check holds." in text, "Every figure is the same." in text) == (("--only-changed" in form),) * 2
+        assert not re.search(r"\| --- \|\n(?!\|)", text)
+    assert "| difference | % | what it is worth |" in lab("compare", *pair, "--md").output
+
+
+def test_what_differs_has_one_name_in_every_form(pair: tuple[str, str]) -> None:
+    assert re.search(r"kind +difference +A +B", lab("compare", *pair).output)
+    assert "### Differences\n\n|  | kind | difference | A | B |" in lab("compare", *pair, "--md").output
+    page = lab("compare", *pair, "--html").output
+    assert ">Differences</h2>" in page
+    assert page.index(">Differences</h2>") < page.index(">Checks</h2>") < page.index(">Figures</h2>")
+
+
 def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
     text = lab("compare", *pair).output
 
@@ -162,7 +180,7 @@ def test_a_terminal_of_any_width_breaks_no_word_and_no_line_of_the_plot(
     lines = text.splitlines()
     assert [line for line in lines if len(line) > columns] == []
     assert "attention.name" in text
-    assert ("difference   " in text) is difference
+    assert any({"figure", "difference"} <= {*line.split()} for line in lines) is difference
     assert any(line.split()[:1] == ["tokens"] and line.endswith("60k") for line in lines)
     claims = " ".join(text.split())
     assert "so smoothing does not help; more seeds do" in claims or "their difference is no result" in claims

@@ -38,7 +38,9 @@ def test_of_a_long_file_the_first_rows_are_shown(file):
     assert (len(shown.rows), shown.note) == (ROWS, "left.csv, the first 200 of 5,200 rows")
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"", "is empty"), (b"a\n\xff\n", "is not a readable table")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "is empty"), (b"a\n\xff\n", "is not a readable table"), (b"a\n", "has no rows")]
+)
 def test_what_is_no_table_is_said(file, content, said):
     file.write_bytes(content)
 

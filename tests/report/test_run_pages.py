@@ -213,6 +213,18 @@ def test_what_the_loop_noted_stands_in_the_head_and_what_an_observer_noted_does_
     assert not any(word in head for word in ("profiler", "large_buffers"))
 
 
+def test_a_table_that_would_be_empty_is_not_there(runs: Path) -> None:
+    run = write(runs)
+    edit(run.data_manifest, splits={})
+    edit(run.data_stats, splits={})
+
+    outline = written(run)
+
+    tags = [tag for tag, _ in outline.tags]
+    assert "data" in headings(outline)
+    assert all(tags[place + 1 : place + 2] == ["tr"] for place, tag in enumerate(tags) if tag == "tbody")
+
+
 def test_three_steps_are_a_curve(runs: Path) -> None:
     assert "Throughput. one step: 1,983/s at step 1 to" in " ".join(texts(written(write(runs, steps=3, warmup=0))))
 

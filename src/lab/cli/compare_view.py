@@ -72,9 +72,9 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> None:
     checks = output.table("", "check", a, b, "note", whole=("", "check"))
     for row in rows.check_rows(pair, only_changed=only_changed):
         checks.add_row(*_cells(row.sign, row.name, row.a, row.b, row.note))
-    if checks.row_count:
-        output.show(checks, "")
-    output.show(_figures(pair, place, only_changed), "")
+    output.show(checks if checks.row_count else rows.ALL_HOLD, "")
+    figures = _figures(pair, place, only_changed)
+    output.show(figures if figures.row_count else rows.NO_FIGURE[only_changed], "")
     output.show(*(output.plain(claim) for claim in pair.claims))
     _code(pair)
 
@@ -95,7 +95,7 @@ def _figures(pair: Pair, place: int, only_changed: bool) -> Table:
 def _differences(pair: Pair, a: str, b: str) -> None:
     from lab.compare import formats, rows
 
-    found = output.table("", "kind", "differs", a, b, whole=("", "kind"))
+    found = output.table("", "kind", "difference", a, b, whole=("", "kind"))
     shown = list(rows.difference_rows(pair))
     files = [row for row in shown if row.kind == "code" and "/" in row.key]
     for row in shown:
@@ -103,8 +103,7 @@ def _differences(pair: Pair, a: str, b: str) -> None:
             found.add_row(*(output.plain(cell) for cell in astuple(row)))
     if len(files) > FILES:
         found.add_row("", "code", formats.counted(len(files) - FILES, "more file"), "", "")
-    if found.row_count:
-        output.show(found, "")
+    output.show(found if found.row_count else rows.NO_DIFFERENCE, "")
 
 
 def _code(pair: Pair) -> None:

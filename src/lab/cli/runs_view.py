@@ -72,7 +72,9 @@ def show(run: RunDirectory, record: Record) -> None:
     said = run_closing.noted(record["environment"])
     facts = [*_origin(record, row), *said, *_money(record), *run_closing.figures_of(record["summary"])]
     output(*run_closing.fact_lines(facts), "")
-    output(_stages(record["stages"]), "")
+    stages = _stages(record["stages"])
+    if stages.row_count:
+        output(stages, "")
     output(_listing(record["files"]))
     for line in record["tracking"]:
         if not line.get("synced"):

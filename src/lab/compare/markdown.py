@@ -11,6 +11,8 @@ from lab.compare import changes, formats, rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from _typeshed import DataclassInstance
+
     from lab.compare.answer import Comparison, Pair
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|!])")
@@ -38,19 +40,23 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> Iterator[str]:
     a, b = formats.letter(0), formats.letter(place)
     yield from ("", f"## {a} and {b}", "")
     yield from (f"- **{one.question}**: {one.verdict}{_because(one.because)}" for one in pair.judgements)
+    yield from ("", "### Differences", "")
+    yield from _filled(("", "kind", "difference", a, b), rows.difference_rows(pair), rows.NO_DIFFERENCE)
     yield from ("", "### Checks", "")
-    yield from table(
-        ("", "check", a, b, "note"), (astuple(row) for row in rows.check_rows(pair, only_changed=only_changed))
-    )
-    if pair.differences:
-        yield from ("", "### Differences", "")
-        yield from table(("", "kind", "what", a, b), (astuple(row) for row in rows.difference_rows(pair)))
+    checks = rows.check_rows(pair, only_changed=only_changed)
+    yield from _filled(("", "check", a, b, "note"), checks, rows.ALL_HOLD)
     yield from ("", "### Figures", "")
     figures = rows.figure_rows(pair, place, only_changed=only_changed)
-    columns = ("", "figure", a, b, "difference", "", "what it is worth", "known", "how")
-    yield from table(columns, (astuple(row) for row in figures))
+    columns = ("", "figure", a, b, "difference", "%", "what it is worth", "known", "how")
+    yield from _filled(columns, figures, rows.NO_FIGURE[only_changed])
     yield from ("", _text(changes.LEGEND), "")
     yield from (f"- {_text(claim)}" for claim in pair.claims)
+
+
+def _filled(columns: Sequence[str], found: Iterable[DataclassInstance], instead: str) -> Iterator[str]:
+    """The table, or a sentence where it would have no rows."""
+    cells = [astuple(row) for row in found]
+    yield from table(columns, cells) if cells else (instead,)
 
 
 def _because(checks: Iterable[object]) -> str:

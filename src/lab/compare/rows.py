@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from lab.compare.verdicts import Check
 
 HELD = "ok"
+NO_DIFFERENCE = "Nothing that was recorded differs."
+ALL_HOLD = "Every check holds."
+NO_FIGURE = {False: "No run has a figure to compare.", True: "Every figure is the same."}
+"""What stands in place of an empty table of figures, by whether only those that changed were asked for."""
 
 
 @dataclass(frozen=True)

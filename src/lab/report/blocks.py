@@ -117,11 +117,24 @@ Block = Text | Numbers | Table | Bars | Plot | Listing | Image | Verdicts
 
 @dataclass(frozen=True)
 class Section:
-    """One heading and what stands below it; a section without blocks is not shown."""
+    """One heading and what stands below it; a section with nothing to show is left out."""
 
     name: str
     title: str
     blocks: Sequence[Block] = field(default=())
+
+    @property
+    def shown(self) -> list[Block]:
+        """The blocks without tables, figures and bars that hold nothing."""
+        return [block for block in self.blocks if not _is_empty(block)]
+
+
+def _is_empty(block: Block) -> bool:
+    if isinstance(block, Table):
+        return not block.rows
+    if isinstance(block, Numbers):
+        return not block.numbers
+    return isinstance(block, Bars) and not block.bars
 
 
 def plots(charts: Iterable[Chart]) -> list[Block]:

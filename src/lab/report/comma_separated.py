@@ -35,7 +35,9 @@ def table(path: Path, title: str) -> Block:
         return Text(f"{title}: {path.name} is not a readable table: {error}")
     if not columns:
         return Text(f"{title}: {path.name} is empty.")
-    right = [name for place, name in enumerate(columns) if rows and all(_is_number(row[place]) for row in rows)]
+    if not rows:
+        return Text(f"{title}: {path.name} names columns and has no rows.")
+    right = [name for place, name in enumerate(columns) if all(_is_number(row[place]) for row in rows)]
     count = formats.counted(len(rows) + more, "row")
     shown = f"the first {len(rows)} of {count}" if more else count
     return Table(title, columns, rows, right, f"{path.name}, {shown}", folded=True)

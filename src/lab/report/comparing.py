@@ -64,16 +64,18 @@ def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
         Section(f"verdict{name}", f"Verdict{suffix}", answer),
         Section(
             f"differences{name}",
-            f"What differs{suffix}",
-            [Table("", ("", "kind", "what", a, b), differences, heading="what")]
+            f"Differences{suffix}",
+            [Table("", ("", "kind", "difference", a, b), differences, heading="difference")]
             if differences
-            else [Text("Nothing that was recorded.")],
+            else [Text(rows.NO_DIFFERENCE)],
         ),
         Section(f"checks{name}", f"Checks{suffix}", [Table("", ("", "check", a, b, "note"), checks, heading="check")]),
         Section(
             f"figures{name}",
             f"Figures{suffix}",
-            [Table("", columns, shown, (a, b, "difference", "%"), note=changes.LEGEND, heading="figure")],
+            [Table("", columns, shown, (a, b, "difference", "%"), note=changes.LEGEND, heading="figure")]
+            if shown
+            else [Text(rows.NO_FIGURE[False])],
         ),
     ]
 
