@@ -210,6 +210,18 @@ def test_what_a_run_had_of_its_machine_is_shown_beside_its_speed_and_never_judge
     assert found["GPU power"].measure.values == pytest.approx((650.5, 650.5))
 
 
+def test_two_shares_differ_by_points_and_other_figures_in_percent(runs: Path) -> None:
+    a, b = write(runs, sampled=True), write(runs, id=OTHER, sampled=True, seconds=0.25)
+    b.metrics.write_text(b.metrics.read_text().replace('"processor_percent":104.5', '"processor_percent":52.25'))
+
+    found = {row.name: row for row in rows.figure_rows(compared(a, b).pairs[0], 1)}
+
+    assert (found["processor used"].difference, found["processor used"].percent) == ("-52.25 points", "")
+    assert (found["median step"].difference, found["median step"].percent) == ("-0.2498 s", "-50.0 %")
+    assert found["MFU"].difference.endswith(" points")
+    assert found["MFU"].percent == ""
+
+
 def test_a_b_and_b_a_agree(runs: Path) -> None:
     a, b = write(runs, steps=100), write(runs, id=OTHER, steps=100, seconds=0.3, peak=36_000_000_000, loss_floor=2.5)
 

@@ -43,12 +43,14 @@ def speed(tokens_per_second: float) -> str:
 
 
 def moved(difference: float | None, unit: str) -> str:
-    """A difference with its sign and unit."""
+    """A difference with its sign and unit; of two shares, in percentage points."""
     if difference is None or not math.isfinite(difference):
         return ""
     if difference == 0:
         return "0"
     text = quantity(abs(difference), unit)
+    if unit == "share":
+        text = text.replace(" %", " points")
     return f"{'+' if difference > 0 else '-'}{text}"
 
 

@@ -45,6 +45,7 @@ class FigureRow:
     b: str
     difference: str
     percent: str
+    """The difference as a share of the first run's value; empty for a share, whose difference is in points already."""
     words: str
     known: str
     how: str
@@ -121,7 +122,7 @@ def _figure(change: Change, place: int) -> FigureRow:
         a=formats.quantity(measure.values[0], measure.unit),
         b=formats.quantity(measure.values[place], measure.unit),
         difference=formats.moved(change.difference, measure.unit),
-        percent=formats.percent(change.ratio),
+        percent="" if measure.unit == "share" else formats.percent(change.ratio),
         words=change.words,
         known=measure.known,
         how=measure.how,
