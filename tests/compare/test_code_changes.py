@@ -3,7 +3,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sample_runs import CODE, write
+import pytest
+from sample_runs import CODE, edit, write
 
 from lab.compare import facts
 from lab.compare.code_changes import code_changes
@@ -25,6 +26,7 @@ def test_the_diff_of_the_files_that_ran_comes_from_both_bundles(tmp_path: Path) 
 
     assert (change.path, change.added, change.removed) == (WORKER, 1, 1)
     assert "+    return 2" in change.lines
+    assert change.heading == "1 line added, 1 line removed"
 
 
 def test_a_file_that_only_one_run_has_is_all_added(tmp_path: Path) -> None:
@@ -33,7 +35,7 @@ def test_a_file_that_only_one_run_has_is_all_added(tmp_path: Path) -> None:
 
     (change,) = code_changes(facts.read(a), facts.read(b))
 
-    assert (change.added, change.removed) == (2, 0)
+    assert change.heading == "2 lines added"
 
 
 def test_a_bundle_that_is_gone_or_torn_is_said_and_not_guessed(tmp_path: Path) -> None:
@@ -66,4 +68,17 @@ def test_a_plugin_from_elsewhere_has_no_diff_and_says_so(tmp_path: Path) -> None
 
     (change,) = code_changes(facts.read(a), facts.read(b))
 
-    assert (change.path, change.note) == ("plugin acme", "installed beside lab: its files are not in the bundle")
+    assert change.path == "plugin acme"
+    assert (
+        change.heading == "other files in each run; installed beside lab, so no bundle holds them to show their lines"
+    )
+
+
+@pytest.mark.parametrize(("first", "alone"), [(True, "A"), (False, "B")])
+def test_a_plugin_that_one_run_alone_used_is_called_that(first: bool, alone: str, tmp_path: Path) -> None:
+    a, b = write(tmp_path), write(tmp_path, id=OTHER)
+    edit(a.provenance if first else b.provenance, plugins=[{"name": "acme", "files_sha256": "1", "third_party": True}])
+
+    (change,) = code_changes(facts.read(a), facts.read(b))
+
+    assert change.heading.startswith(f"used by run {alone} alone; installed beside lab")

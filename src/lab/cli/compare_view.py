@@ -20,7 +20,7 @@ VERDICT_STYLES = {"comparable": "green", "within limits": "yellow", "not compara
 DIFF_LINES = 60
 FILES = 6
 NARROW = 100
-"""In fewer columns the difference is shown as a share alone: both values stand beside it."""
+"""In fewer columns the difference is shown in percent alone: both values stand beside it."""
 
 
 def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
@@ -87,7 +87,7 @@ def _figures(pair: Pair, place: int, only_changed: bool) -> Table:
     moved = ("%",) if narrow else ("difference", "%")
     table = output.table("", "figure", a, b, *moved, "what it is worth", right=(a, b, *moved), whole=("", a, b, *moved))
     for one in rows.figure_rows(pair, place, only_changed=only_changed):
-        change = (one.percent,) if narrow else (one.difference, one.percent)
+        change = (one.percent or one.difference,) if narrow else (one.difference, one.percent)
         table.add_row(*_cells(one.mark, one.name, one.a, one.b, *change, one.words))
     return table
 
@@ -111,7 +111,7 @@ def _code(pair: Pair) -> None:
 
     left = DIFF_LINES
     for one in code_changes(pair.a, pair.b):
-        output.show("", output.plain(f"{one.path}  +{one.added} -{one.removed}  {one.note}".rstrip(), "bold"))
+        output.show("", output.plain(f"{one.path}: {one.heading}", "bold"))
         for line in one.lines[2 : 2 + left]:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             output.show(output.plain(line, style))

@@ -8,6 +8,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from lab.compare.differences import differing_files
+from lab.compare.formats import counted
 from lab.compare.plugin_files import PLUGIN
 from lab.runs import regular
 
@@ -29,6 +30,13 @@ class FileChange:
     note: str = ""
 
     @property
+    def heading(self) -> str:
+        """What became of the file: `2 lines added, 1 line removed`, or why nobody can tell line by line."""
+        counts = ((self.added, "added"), (self.removed, "removed"))
+        words = ", ".join(f"{counted(count, 'line')} {what}" for count, what in counts if count)
+        return self.note or words or "the same lines, ended otherwise"
+
+    @property
     def added(self) -> int:
         """Lines that only the second run's file has."""
         return sum(line.startswith("+") and not line.startswith("+++") for line in self.lines)
@@ -41,16 +49,22 @@ class FileChange:
 
 def code_changes(a: RunFacts, b: RunFacts) -> tuple[FileChange, ...]:
     """Every file that a worker may run and that differs, in order of path."""
-    paths = list(differing_files(a, b))
-    if not paths:
+    found = differing_files(a, b)
+    if not found:
         return ()
-    texts_a, texts_b = _texts(a, paths), _texts(b, paths)
-    return tuple(_file_change(path, texts_a, texts_b) for path in paths)
+    texts_a, texts_b = _texts(a, found), _texts(b, found)
+    return tuple(
+        _plugin_change(path, *hashes) if path.startswith(PLUGIN) else _file_change(path, texts_a, texts_b)
+        for path, hashes in found.items()
+    )
+
+
+def _plugin_change(path: str, a: str | None, b: str | None) -> FileChange:
+    what = f"used by run {'B' if a is None else 'A'} alone" if a is None or b is None else "other files in each run"
+    return FileChange(path, (), f"{what}; installed beside lab, so no bundle holds them to show their lines")
 
 
 def _file_change(path: str, a: dict[str, str | None] | None, b: dict[str, str | None] | None) -> FileChange:
-    if path.startswith(PLUGIN):
-        return FileChange(path, (), "installed beside lab: its files are not in the bundle")
     if a is None or b is None:
         which = "both runs" if a is None and b is None else f"run {'A' if a is None else 'B'}"
         return FileChange(path, (), f"the bundle of {which} is not there to look into")

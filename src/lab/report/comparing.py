@@ -84,9 +84,9 @@ def _code(pair: Pair, place: int) -> Section:
     blocks: list[Block] = []
     for one in code_changes(pair.a, pair.b):
         if not one.lines:
-            blocks.append(Text(f"{one.path}: {one.note}."))
+            blocks.append(Text(f"{one.path}: {one.heading}."))
             continue
         more = len(one.lines) - DIFF_LINES
         text = "\n".join(one.lines[:DIFF_LINES]) + (f"\n... {formats.counted(more, 'more line')}" if more > 0 else "")
-        blocks.append(Listing(f"{one.path}  +{one.added} -{one.removed}", text))
+        blocks.append(Listing(f"{one.path}: {one.heading}", text))
     return Section(f"code-{place}", f"Code that ran, {formats.letter(0)} and {formats.letter(place)}", blocks)
