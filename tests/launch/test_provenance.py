@@ -248,5 +248,6 @@ def test_an_editable_plugin_is_hashed_and_no_index_is_said_to_have_it(project, m
 
     [one], [other] = ([p for p in record["plugins"] if p["name"] == "acme"] for record in (before, after))
     assert (one["version"], one["requirement"], one["third_party"]) == ("3.1", None, True)
+    assert one["installed_from"] == "lab-acme"
     assert re.fullmatch(r"[0-9a-f]{64}", one["files_sha256"])
     assert one["files_sha256"] != other["files_sha256"]

@@ -55,10 +55,17 @@ def test_the_newest_run_that_had_it_says_what_brings_it(tmp_path, ran):
     assert advice(tmp_path) == f"Run {run.id} had it from lab-acme 1.0. Run: pip install 'lab-acme==1.0'"
 
 
-def test_a_plugin_that_came_from_a_folder_is_in_no_index(tmp_path, ran):
-    ran(requirement=None)
+@pytest.mark.parametrize(
+    ("recorded", "named"),
+    [({"installed_from": "acme-2"}, "acme-2"), ({"installed_from": None}, "lab-acme"), ({}, "lab-acme")],
+    ids=["recorded", "unknown", "older record"],
+)
+def test_a_plugin_that_came_from_a_folder_is_in_no_index_and_the_folder_is_named(tmp_path, ran, recorded, named):
+    ran(requirement=None, **recorded)
 
-    assert advice(tmp_path).endswith("It was installed from a folder: install that folder again.")
+    assert advice(tmp_path).endswith(
+        f"It came from the folder or file '{named}' of a machine. Run: pip install PATH/TO/{named}"
+    )
 
 
 @pytest.mark.parametrize(

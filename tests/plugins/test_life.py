@@ -149,6 +149,7 @@ def test_a_strangers_plugin_runs_and_is_in_the_provenance(story):
         "distribution": "lab-acme",
         "version": "1.0",
         "requirement": "lab-acme==1.0",
+        "installed_from": None,
         "third_party": True,
         "parts": {"loop": ["acme-loop"], "loss": ["acme"], "observer": ["acme-watch"]},
     }

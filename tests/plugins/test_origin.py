@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lab.plugins.origin import is_installed, requirement
+from lab.plugins.origin import is_installed, place, requirement
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -29,11 +29,28 @@ def test_the_line_brings_this_very_version_and_holds_no_credentials(install_plug
     assert requirement("lab-acme") == line
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (None, None),
+        ({"url": "file:///home/me/my%20plugin", "dir_info": {"editable": True}}, "my plugin"),
+        ({"url": "file:///tmp/lab_acme-2.1-py3-none-any.whl", "archive_info": {}}, "lab_acme-2.1-py3-none-any.whl"),
+        ({"url": "https://x.org/lab_acme.whl", "archive_info": {}}, None),
+    ],
+)
+def test_the_folder_is_named_without_its_path(install_plugin, source, name):
+    files = {} if source is None else {"lab_acme-1.0.dist-info/direct_url.json": json.dumps(source)}
+    install_plugin("acme", "", files=files)
+
+    assert place("lab-acme") == name
+
+
 @pytest.mark.parametrize("damaged", ["{", "[]", '"x"'])
 def test_a_damaged_record_of_pips_is_no_reason_to_fail(install_plugin, damaged):
     install_plugin("acme", "", files={"lab_acme-1.0.dist-info/direct_url.json": damaged})
 
     assert requirement("lab-acme") in (None, "lab-acme==1.0")
+    assert place("lab-acme") is None
 
 
 def test_what_is_not_installed_has_no_line():

@@ -18,7 +18,7 @@ from lab.launch import carried
 from lab.launch.job_of import job_of
 from lab.launch.variables import export, variables
 from lab.plugins import files_sha256
-from lab.plugins.origin import requirement
+from lab.plugins.origin import place, requirement
 from lab.runs import environment, provenance
 from lab.runs.secrets import Secrets, in_arguments, in_options
 
@@ -168,6 +168,7 @@ def plugin_records(plugins: Plugins, experiment: Experiment, backend: str | None
             "distribution": plugin.distribution,
             "version": plugin.version,
             "requirement": requirement(plugin.distribution),
+            "installed_from": place(plugin.distribution) if plugin.third_party else None,
             "files_sha256": files_sha256(plugin),
             "third_party": plugin.third_party,
             "parts": parts,

@@ -38,7 +38,10 @@ def advice(kind: str, name: str, installed: Sequence[Plugin], runs: Path | None)
         return f"{said}, which is {here.state}: {here.error}."
     now = f"{said}; {here.owner}, which is installed, has none of this name." if here else f"{said}."
     line = before.get("requirement")
-    return f"{now} {install(str(line)) if line else 'It was installed from a folder: install that folder again.'}"
+    if line:
+        return f"{now} {install(str(line))}"
+    folder = before.get("installed_from") or before.get("distribution")
+    return f"{now} It came from the folder or file '{folder}' of a machine. Run: pip install PATH/TO/{folder}"
 
 
 def undeclared(experiment: Experiment) -> str:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from lab.runs.repository import without_credentials
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
     from typing import Any
+
+HERE = "file:"
 
 
 def requirement(name: str) -> str | None:
@@ -19,19 +24,28 @@ def requirement(name: str) -> str | None:
     """
     try:
         found = distribution(name)
-        source: Any = json.loads(found.read_text("direct_url.json") or "{}")
+        source = _source(found)
     except (PackageNotFoundError, ValueError):
         return None
-    if not isinstance(source, dict) or "url" not in source:
+    if "url" not in source:
         return f"{found.metadata['Name']}=={found.version}"
     url = str(source["url"])
-    if url.startswith("file:"):
+    if url.startswith(HERE):
         return None
     repository = source.get("vcs_info") or {}
     address = without_credentials(url)
     if "commit_id" in repository:
         address = f"{repository.get('vcs', 'git')}+{address}@{repository['commit_id']}"
     return f"{found.metadata['Name']} @ {address}"
+
+
+def place(name: str) -> str | None:
+    """The name, without the path, of the folder or file of this machine that it was installed from; None for others."""
+    try:
+        url = str(_source(distribution(name)).get("url") or "")
+    except (PackageNotFoundError, ValueError):
+        return None
+    return PurePosixPath(unquote(url)).name or None if url.startswith(HERE) else None
 
 
 def is_installed(name: str) -> bool:
@@ -41,3 +55,9 @@ def is_installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
+
+
+def _source(found: Distribution) -> dict[str, Any]:
+    """What pip wrote about where it came from; empty for an index. Raises `ValueError` for what is damaged."""
+    source = json.loads(found.read_text("direct_url.json") or "{}")
+    return source if isinstance(source, dict) else {}

@@ -54,7 +54,8 @@ SHAPES: dict[str, Any] = {
         "repository": {"state": TEXT, "commit": TEXT, "tags": [TEXT], "tracked_changes": [ANY], "untracked": [ANY]},
         "files": Each(TEXT),
         "code_sha256": TEXT,
-        "plugins": [{**dict.fromkeys(("name", "distribution", "version", "requirement", "files_sha256"), TEXT),
+        "plugins": [{**dict.fromkeys(("name", "distribution", "version", "requirement", "installed_from",
+                                      "files_sha256"), TEXT),
                      "parts": Each([TEXT])}],
     },
     "environment": {
