@@ -68,6 +68,20 @@ def test_an_unknown_name_suggests_the_nearest(settings):
     assert A in caught.value.do
 
 
+def test_an_experiment_that_never_ran_is_told_as_that_with_the_command_that_runs_it(settings):
+    with pytest.raises(UsageError, match="No run of experiment 'fast' is here") as caught:
+        find("fast", settings)
+
+    assert caught.value.do == "Make one with: lab run fast"
+
+
+def test_without_any_run_an_experiments_own_command_is_named(project):
+    with pytest.raises(UsageError, match="There is no run") as caught:
+        find("smoke", read_settings())
+
+    assert caught.value.do == "Make one with: lab run smoke"
+
+
 def test_without_any_run_it_says_how_to_make_one(project):
     with pytest.raises(UsageError, match="There is no run"):
         find("latest", read_settings())

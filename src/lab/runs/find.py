@@ -29,7 +29,7 @@ def find(reference: str, settings: Settings) -> RunDirectory:
         return _at(Path(os.path.expanduser(reference)).absolute())
     runs = every(settings.runs_folder)
     if not runs:
-        raise UsageError(f"There is no run in {settings.runs_folder}.", "Make one with: lab run NAME")
+        raise _unknown(reference, runs, settings)
     if reference == LATEST:
         return runs[-1]
     named = _named(reference, runs)
@@ -39,7 +39,20 @@ def find(reference: str, settings: Settings) -> RunDirectory:
         raise _ambiguous(reference, named)
     if os.path.isfile(os.path.join(reference, CONFIG)):  # which no strange name can make fail
         return _at(Path(reference).absolute())
-    raise UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
+    raise _unknown(reference, runs, settings)
+
+
+def _unknown(reference: str, runs: Sequence[RunDirectory], settings: Settings) -> UsageError:
+    """Nothing that ran has this name; an experiment that has it may never have run."""
+    from lab.experiment.finding import names
+
+    experiment = reference in names(settings.experiments_folder)
+    make_one = f"Make one with: lab run {reference if experiment else 'NAME'}"
+    if not runs:
+        return UsageError(f"There is no run in {settings.runs_folder}.", make_one)
+    if experiment:
+        return UsageError(f"No run of experiment '{reference}' is here.", make_one)
+    return UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
 
 
 def _named(reference: str, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
