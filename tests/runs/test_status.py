@@ -6,11 +6,12 @@ import socket
 import subprocess
 import time
 
+import psutil
 import pytest
 
 from lab.runs import records
 from lab.runs.directory import RunDirectory
-from lab.runs.status import boot_id, status, verdict
+from lab.runs.status import boot_id, start_ticks, status, verdict
 
 
 @pytest.fixture
@@ -100,6 +101,28 @@ def test_a_process_that_got_the_number_of_a_stage_later_is_not_the_stage(run):
     started(run, "train", pid=os.getpid(), unix=time.time() - 100_000)
 
     assert status(run).word == "lost"
+
+
+@pytest.mark.parametrize("step", [-5 * 3600, 5 * 3600])
+def test_a_stage_lives_though_the_clock_of_its_machine_was_set(run, step):
+    outcome(run, "running")
+    entered(run)
+    started(run, "train", pid=os.getpid(), unix=time.time() + step, ticks=start_ticks(os.getpid()))
+
+    assert status(run).word == "running"
+
+
+@pytest.mark.parametrize(("entry", "later"), [({}, 1), ({"boot": "another"}, 0)])
+def test_a_process_of_another_start_is_not_the_stage_whatever_the_clock_says(run, entry, later):
+    outcome(run, "running")
+    entered(run, **entry)
+    started(run, "train", pid=os.getpid(), unix=process_start(), ticks=start_ticks(os.getpid()) + later)
+
+    assert status(run).word == "lost"
+
+
+def process_start():
+    return psutil.Process().create_time()
 
 
 def test_nothing_is_claimed_about_another_machine(run):

@@ -68,6 +68,14 @@ def test_the_time_between_two_attempts_does_not_count_as_elapsed(run):
     assert rebuilt(run, "lost")["elapsed_seconds"] == (106.0 - 98.0) + (1003.0 - 1000.0)
 
 
+def test_a_clock_that_is_set_forward_makes_no_attempt_longer_than_its_stage(run):
+    records.append_line(run.stages, {"stage": "train", "event": "started", "unix": 98.0})
+    records.append_line(run.metrics, {"kind": "step", "step": 6, "time": 18_000.0})
+    records.append_line(run.stages, {"stage": "train", "event": "ended", "unix": 18_001.0, "seconds": 9.5})
+
+    assert rebuilt(run, "lost")["elapsed_seconds"] == 9.5
+
+
 def test_losses_and_fingerprints_are_those_of_the_last_whole_lines(run):
     with run.metrics.open("ab") as file:
         file.write(b'{"kind": "step", "step": 6')

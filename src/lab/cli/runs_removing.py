@@ -53,7 +53,9 @@ def _require_at_rest(run: RunDirectory) -> None:
     word = status(run).word
     if word == "running":
         raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
-    if word == "created" and time.time() - run.config.stat().st_mtime < STARTING_SECONDS:
+    if (
+        word == "created" and abs(time.time() - run.config.stat().st_mtime) < STARTING_SECONDS
+    ):  # a clock may be set back
         raise UsageError(f"{run.id} is just being started.", "Try again in a minute.")
 
 

@@ -229,7 +229,8 @@ class Runner:
             self.records.add(stage=name, event="started", argv=argv)
             self._ended(name, 0.0, code, None, reason)
             return code, reason
-        self.records.add(stage=name, event="started", argv=argv, pid=stage.process.pid)
+        pid = stage.process.pid
+        self.records.add(stage=name, event="started", argv=argv, pid=pid, ticks=_start_ticks(pid))
         self._attend(stage, planned["seconds"])
         stage.end_leftovers()
         stage.hide(self._values(planned))
@@ -396,6 +397,14 @@ def _boot_id() -> str | None:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
+        return None
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When the process started, in ticks since the machine did: what no step of its clock changes."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
         return None
 
 

@@ -171,15 +171,27 @@ def _lives(started: Record, lines: list[Record]) -> bool:
 
     if any(line.get("event") == "ended" and line.get("stage") == started.get("stage") for line in lines):
         return False
-    pid, moment = started.get("pid"), started.get("unix")
+    pid, moment, ticks = started.get("pid"), started.get("unix"), started.get("ticks")
     if not isinstance(pid, int) or not isinstance(moment, (int, float)):
         return False
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - moment) < _SAME_MOMENT_SECONDS
+        if isinstance(ticks, int):
+            same = lines[0].get("boot") == boot_id() and start_ticks(pid) == ticks
+        else:
+            same = abs(process.create_time() - moment) < _SAME_MOMENT_SECONDS
         return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError, OverflowError):
         return False
+
+
+def start_ticks(pid: int) -> int | None:
+    """When the process started, in ticks since the machine did, which no step of its clock changes; as the runner."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _text(value: object) -> str | None:

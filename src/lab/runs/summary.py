@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from lab.runs.directory import RunDirectory
     from lab.runs.records import Record
 
-_TRAINING = ("started", "train")
-"""The stage runner's line with which an attempt begins to train."""
-
 
 def read(run: RunDirectory) -> Record | None:
     """The worker's summary, or None when it left none that can be read."""
@@ -159,12 +156,26 @@ def _rate(lines: Sequence[Record]) -> float | None:
 def _elapsed(run: RunDirectory, lines: Sequence[Record]) -> float | None:
     """From the start of each attempt to the last line of it that still counts; the time between attempts is left out.
 
-    As the worker has it, who takes the time until a checkpoint from there and goes on counting.
+    As the worker has it, who takes the time until a checkpoint from there and goes on counting. The lines tell it by
+    the machine's clock, which may be set meanwhile; the stage runner counted, so no attempt took longer than its stage.
     """
     times = _numbers(lines, "time")
     if not times:
         return None
-    trained = [line for line in records.read_lines(run.stages) if (line.get("event"), line.get("stage")) == _TRAINING]
-    starts = _numbers(trained, "unix") or times[:1]
-    attempts = zip(starts, [*starts[1:], math.inf], strict=True)
-    return sum(max((time for time in times if start <= time < end), default=start) - start for start, end in attempts)
+    trained = _trained(run) or [(times[0], math.inf)]
+    ends = [*(start for start, _ in trained[1:]), math.inf]
+    return sum(
+        min(most, max((time for time in times if start <= time < end), default=start) - start)
+        for (start, most), end in zip(trained, ends, strict=True)
+    )
+
+
+def _trained(run: RunDirectory) -> list[tuple[float, float]]:
+    """When each training stage started, and how many seconds it took at most."""
+    found: list[tuple[float, float]] = []
+    for line in records.read_lines(run.stages):
+        if line.get("stage") == "train" and line.get("event") == "started":
+            found += [(start, math.inf) for start in _numbers([line], "unix")]
+        elif line.get("stage") == "train" and line.get("event") == "ended" and found:
+            found[-1] = (found[-1][0], min(_numbers([line], "seconds"), default=math.inf))
+    return found
