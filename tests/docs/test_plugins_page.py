@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from documents import REPOSITORY, blocks
@@ -20,6 +22,18 @@ FILES = {
 @pytest.mark.parametrize("hook", HOOKS.values())
 def test_every_hook_is_documented(hook):
     assert f"| `{hook}` |" in (REPOSITORY / PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("loop", "column"), [("lab_pretrain", 1), ("lab_chapter01", 2), ("lab_chapter02", 2)], ids=lambda value: str(value)
+)
+def test_the_phases_that_observers_hear_are_those_that_the_loop_opens(loop, column):
+    source = (REPOSITORY / "plugins" / loop / "loop.py").read_text(encoding="utf-8")
+    shown = (REPOSITORY / PAGE).read_text(encoding="utf-8").partition("| phase |")[2].partition("\n\n")[0]
+    table = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", shown, re.MULTILINE)
+    opened = re.findall(r"with (?:self\.context\.)?phase\(\"(\w+)\"\)", source)
+
+    assert [row[0] for row in table if row[column] != "-"] == list(dict.fromkeys(opened))
 
 
 @pytest.fixture
