@@ -261,6 +261,12 @@ def test_a_stage_that_ignores_its_deadline_counts_as_failed(job):
     assert job.run(("train", DEAF), seconds=0.2, grace_seconds=0.1) == 137
 
 
+def test_a_stages_start_is_recorded_so_that_no_clock_can_change_it(job):
+    job.run(("a", "cut -d' ' -f22 /proc/$$/stat"))
+
+    assert job.log("a") == f"{job.line('started')['ticks']}\n"
+
+
 def test_what_a_stage_left_in_its_group_is_ended(job):
     code = job.run(("one", "sleep 60 & echo $! > child"), ("two", "true"))
 

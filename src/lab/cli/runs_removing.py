@@ -53,9 +53,8 @@ def _require_at_rest(run: RunDirectory) -> None:
     word = status(run).word
     if word == "running":
         raise UsageError(f"{run.id} is running: its files are in use.", f"Stop it first: lab runs stop {run.id}")
-    if (
-        word == "created" and abs(time.time() - run.config.stat().st_mtime) < STARTING_SECONDS
-    ):  # a clock may be set back
+    age_seconds = abs(time.time() - run.config.stat().st_mtime)  # a clock may be set back
+    if word == "created" and age_seconds < STARTING_SECONDS:
         raise UsageError(f"{run.id} is just being started.", "Try again in a minute.")
 
 
