@@ -83,6 +83,17 @@ def test_what_differs_has_one_name_in_every_form(pair: tuple[str, str]) -> None:
     assert page.index(">Differences</h2>") < page.index(">Checks</h2>") < page.index(">Figures</h2>")
 
 
+@pytest.mark.parametrize("form", ["--json", "--md", "--html"])
+def test_every_form_leaves_out_what_is_the_same_when_asked(form: str, pair: tuple[str, str]) -> None:
+    whole, changed = lab("compare", *pair, form).output, lab("compare", *pair, form, "--only-changed").output
+
+    assert "initial weights" in changed
+    assert "measurement scope" in whole
+    assert "measurement scope" not in changed
+    assert "median step" in whole
+    assert "median step" not in changed
+
+
 def test_the_loss_is_drawn_over_tokens(pair: tuple[str, str]) -> None:
     text = lab("compare", *pair).output
 

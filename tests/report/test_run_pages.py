@@ -383,6 +383,41 @@ def test_an_artifact_that_is_gone_or_points_outside_is_said_and_not_read(runs: P
     assert "pictures" in headings(outline)
 
 
+def test_a_page_has_every_figure_that_a_reader_looks_for(runs: Path) -> None:
+    run = write(runs, steps=60, dollars=0.36)
+    rows = [{"from": 1, "to": 64, "documents": 7}, {"from": 65, "to": 128, "documents": 3}]
+    stats = {
+        "packing": {"fill": 0.984, "packs": 12, "capacity": 1000, "segments_per_pack": 17.5},
+        "splits": {"train": {"histogram": rows}},
+    }
+    records.write_json(run.data_stats, stats)
+    gaps = [{"step": 5, "seconds": 0.002, "phase": "backward", "before": "gemm"}]
+    operators = [{"name": "aten::mm", "seconds": 0.3}]
+    records.write_json(run.path / "profile.json", {"busy_share": 0.8, "operators": operators, "gaps": gaps})
+    (run.path / "trace.json.gz").write_bytes(b"x" * 2048)
+    for name, kind in (("profile.json", "json"), ("trace.json.gz", "trace")):
+        records.append_line(run.artifacts, {"path": name, "kind": kind, "title": f"The {kind}"})
+
+    text = written(run).text
+
+    for said in (
+        "MFU 0.00",
+        "6 (12 L d\u00b2 + V d) T + 12 L d \u03a3s\u00b2",
+        "NVIDIA H100 SXM data sheet, dense BF16",
+        "packing fill 98.40 % measured 12 packs of 1,000",
+        "Document lengths, train Documents by their number of tokens. 1 to 64 7 65 to 128 3",
+        "Cost by phase $0.3600 in all",
+        "boot $0.0600",
+        "busy share of the GPU 80.00 %",
+        "Longest gaps step idle phase then came 5 0.002 s backward gemm",
+        "aten::mm 0.3 s",
+        "Open a trace at ui.perfetto.dev",
+        "The trace trace.json.gz 2.00 KiB",
+        "95 % interval of it",
+    ):
+        assert said in text, said
+
+
 def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
     run = write(runs)
     profile = {"busy_share": 0.8, "busy_reason": "of the steps", "operators": [], "gaps": []}

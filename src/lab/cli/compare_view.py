@@ -26,7 +26,7 @@ NARROW = 100
 def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
     """Print the comparison in the wanted form."""
     if form == "json":
-        output.print_json(comparison.record())
+        output.print_json(comparison.record(only_changed=only_changed))
     elif form == "md":
         from lab.compare.markdown import markdown
 
@@ -34,7 +34,7 @@ def show(comparison: Comparison, form: str, *, only_changed: bool) -> None:
     elif form == "html":
         from lab.report.page import comparison_page
 
-        sys.stdout.write(comparison_page(comparison))
+        sys.stdout.write(comparison_page(comparison, only_changed=only_changed))
     else:
         _text(comparison, only_changed)
 

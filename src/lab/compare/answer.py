@@ -49,18 +49,20 @@ class Comparison:
     pairs: tuple[Pair, ...]
     next_command: str
 
-    def record(self) -> dict[str, Any]:
-        """As plain values for JSON: what `--json` prints."""
+    def record(self, *, only_changed: bool = False) -> dict[str, Any]:
+        """As plain values for JSON: what `--json` prints, on request without what is the same in both runs."""
         return {
             "schema": 1,
             "runs": [{"id": run.id, "experiment": run.name, "status": run.status} for run in self.runs],
-            "pairs": [_pair_record(pair) for pair in self.pairs],
-            "measures": [asdict(measure) for measure in self.measures],
+            "pairs": [_pair_record(pair, only_changed) for pair in self.pairs],
+            "measures": [
+                asdict(measure) for measure in self.measures if not (only_changed and len({*measure.values}) == 1)
+            ],
             "next": self.next_command,
         }
 
 
-def _pair_record(pair: Pair) -> dict[str, Any]:
+def _pair_record(pair: Pair, only_changed: bool) -> dict[str, Any]:
     return {
         "a": pair.a.id,
         "b": pair.b.id,
@@ -69,6 +71,7 @@ def _pair_record(pair: Pair) -> dict[str, Any]:
         "checks": [
             {"name": one.name, "passed": one.passed, "a": one.a, "b": one.b, "note": one.note, "declared": one.declared}
             for one in pair.checks
+            if not (only_changed and one.passed)
         ],
         "differences": [asdict(one) for one in pair.differences],
         "changes": [
@@ -80,6 +83,7 @@ def _pair_record(pair: Pair) -> dict[str, Any]:
                 "words": one.words,
             }
             for one in pair.changes
+            if not (only_changed and one.difference == 0)
         ],
         "divergence": asdict(pair.divergence) if pair.divergence else None,
         "claims": pair.claims,

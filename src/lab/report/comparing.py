@@ -22,12 +22,12 @@ OWN_COMMAND = "lab report "
 """What writes this page: nothing to do next for whoever reads it."""
 
 
-def sections(comparison: Comparison) -> list[Section]:
-    """All sections of the page."""
+def sections(comparison: Comparison, only_changed: bool = False) -> list[Section]:
+    """All sections of the page; with `only_changed`, without what is the same in both runs of a pair."""
     runs = [(formats.letter(place), run.id, run.name, run.status) for place, run in enumerate(comparison.runs)]
     found = [Section("runs", "Runs", [Table("", ("letter", "run", "experiment", "status"), runs, heading="run")])]
     for place, pair in enumerate(comparison.pairs, start=1):
-        found += _pair(comparison, pair, place)
+        found += _pair(comparison, pair, place, only_changed)
     curves: list[Block] = plots(figures.of_comparison(comparison.runs))
     intervals = list(rows.interval_lines(comparison))
     if intervals:
@@ -39,7 +39,7 @@ def sections(comparison: Comparison) -> list[Section]:
     return found
 
 
-def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
+def _pair(comparison: Comparison, pair: Pair, place: int, only_changed: bool) -> list[Section]:
     a, b = formats.letter(0), formats.letter(place)
     several = len(comparison.pairs) > 1
     name, suffix = (f"-{place}", f", {a} and {b}") if several else ("", "")
@@ -49,11 +49,11 @@ def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
         )
         for one in pair.judgements
     ]
-    checks = [astuple(row) for row in rows.check_rows(pair)]
+    checks = [astuple(row) for row in rows.check_rows(pair, only_changed=only_changed)]
     differences = [astuple(row) for row in rows.difference_rows(pair)]
     shown = [
         (row.mark, row.name, row.a, row.b, row.difference, row.percent, row.words, f"{row.known}, {row.how}")
-        for row in rows.figure_rows(pair, place)
+        for row in rows.figure_rows(pair, place, only_changed=only_changed)
     ]
     columns = ("", "figure", a, b, "difference", "%", "what it is worth", "how it is known")
     answer: Sequence[Block] = [
@@ -69,13 +69,17 @@ def _pair(comparison: Comparison, pair: Pair, place: int) -> list[Section]:
             if differences
             else [Text(rows.NO_DIFFERENCE)],
         ),
-        Section(f"checks{name}", f"Checks{suffix}", [Table("", ("", "check", a, b, "note"), checks, heading="check")]),
+        Section(
+            f"checks{name}",
+            f"Checks{suffix}",
+            [Table("", ("", "check", a, b, "note"), checks, heading="check")] if checks else [Text(rows.ALL_HOLD)],
+        ),
         Section(
             f"figures{name}",
             f"Figures{suffix}",
             [Table("", columns, shown, (a, b, "difference", "%"), note=changes.LEGEND, heading="figure")]
             if shown
-            else [Text(rows.NO_FIGURE[False])],
+            else [Text(rows.NO_FIGURE[only_changed])],
         ),
     ]
 

@@ -30,7 +30,9 @@ def of_run(run: RunFacts) -> list[Chart]:
 def of_comparison(runs: Sequence[RunFacts]) -> list[Chart]:
     """The same figure of every run in one chart, aligned by tokens."""
     found = [
-        _together("loss", "Loss over tokens", "Training loss as lines, evaluations as points.", LOSS, NATS, runs, "loss"),
+        _together(
+            "loss", "Loss over tokens", "Training loss as lines, evaluations as points.", LOSS, NATS, runs, "loss"
+        ),
         _together(
             "step-time",
             "Step time over tokens",

@@ -112,12 +112,12 @@ def run_page(run: RunFacts) -> Page:
     return Page(f"Run of experiment {run.name}", run.id, about, _badges(run), sections)
 
 
-def comparison_page(comparison: Comparison, store: Path | None = None) -> str:
-    """The page of a comparison as HTML."""
+def comparison_page(comparison: Comparison, store: Path | None = None, *, only_changed: bool = False) -> str:
+    """The page of a comparison as HTML, on request without the checks that hold and the figures that are the same."""
     vega.begin(store)
     names = [run.name for run in comparison.runs]
     title = " and ".join(names if len(set(names)) == len(names) else [run.id for run in comparison.runs])
-    return Page("Comparison of runs", title, "", (), comparing.sections(comparison)).html(store)
+    return Page("Comparison of runs", title, "", (), comparing.sections(comparison, only_changed)).html(store)
 
 
 def _badges(run: RunFacts) -> list[Badge]:
