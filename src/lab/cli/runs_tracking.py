@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lab.cli.output import plain, print_json
 from lab.cli.output import show as output
 from lab.errors import AskedToStop, Interrupted
-from lab.launch import resume, track, variables
+from lab.launch import resume, scratch, track, variables
 from lab.launch.stops import Stops
 from lab.runs import records
 from lab.runs.status import status
@@ -40,7 +40,7 @@ def track_all(
     variables.export(known, known)
     experiment = resume.recorded_experiment(run, records.read_json(run.config) or {})
     left = list(names)
-    with _ending_in_words(run, left) as stops:
+    with _ending_in_words(run, left) as stops, scratch.own_folder():
         for name in names:
             with contextlib.redirect_stdout(sys.stderr):  # trackers like to talk; the link is the result
                 tracker = plugins.build("tracker", track.choice(experiment, name), f"trackers.{name}")

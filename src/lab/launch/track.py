@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.experiment import PartChoice
+from lab.launch import scratch
 from lab.plugins import needs
 from lab.runs import records
 from lab.runs.secrets import Secrets
@@ -103,6 +104,7 @@ class Trackers:
                 return
             tracking.process.kill()
             tracking.process.wait()
+            scratch.sweep()
             tracking.errors.write(f"took longer than {patience_seconds:g} s".encode())
         self._close(tracking)
 

@@ -78,7 +78,10 @@ class Mirrors:
 
     def _started(self, name: str, *, live: bool) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self._command(self._run, name, live=live), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            self._command(self._run, name, live=live),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if live else None,  # the last delivery says what is wrong, and what is left
         )
 
 
