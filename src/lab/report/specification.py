@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lab.report import legend
+from lab.report import legend, style
 from lab.report.charts import thinned
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ WIDTH, HEIGHT = 720, 250
 COLORS = tuple(f"var(--series-{place})" for place in range(6))
 VALUE_DIGITS, PLACE_DIGITS = 7, 12
 """More than a screen shows, and half the bytes; a number of tokens stays whole."""
-_TEXT = "var(--soft)"
 _SHOWN: Spec = {"domain": [{"expr": "shown_from"}, {"expr": "shown_to"}], "nice": False, "zero": False}
 
 
@@ -49,7 +48,7 @@ def specification(chart: Chart) -> tuple[Spec, int]:
         "data": {"name": "points", "values": values},
         "transform": [{"filter": "datum.x >= shown_from && datum.x <= shown_to"}],
         "layer": layers,
-        "config": _config(),
+        "config": style.config(),
     }, bin_size
 
 
@@ -195,41 +194,3 @@ def _gaps(chart: Chart) -> list[Spec]:
         "aria": False,
     }
     return [{"data": data, "mark": rule, "encoding": encoding}, {"data": data, "mark": cross, "encoding": encoding}]
-
-
-def _config() -> Spec:
-    font = "system-ui, sans-serif"
-    axis = {
-        "labelColor": _TEXT,
-        "titleColor": _TEXT,
-        "labelFont": font,
-        "titleFont": font,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "gridColor": "var(--line)",
-        "domainColor": "var(--line)",
-        "tickColor": "var(--line)",
-        "domain": False,
-        "ticks": False,
-        "labelPadding": 6,
-        "titlePadding": 8,
-    }
-    legend = {
-        "orient": "top",
-        "direction": "horizontal",
-        "labelColor": "var(--ink)",
-        "labelFont": font,
-        "labelFontSize": 12,
-        "symbolStrokeWidth": 2,
-        "offset": 4,
-        "columns": 6,
-        "labelLimit": 320,
-    }
-    return {
-        "view": {"stroke": None},
-        "axis": axis,
-        "axisX": {"grid": False, "domain": True},
-        "legend": legend,
-        "aria": False,
-    }
