@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from sample_runs import write
+from terminals import in_a_terminal
 
 from lab.runs import records
 from lab.runs.directory import RunDirectory
@@ -154,3 +156,24 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(lab, four):
     assert done.code == 0
     assert done.out.startswith("would delete smoke-20261201-0915-aaaa: 4 files, ")
     assert len(json.loads(lab("runs", "--json").out)) == 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown", "left_out"),
+    [
+        (80, "RUN STATUS STEPS LOSS EVALUATION TOKENS/S", "took"),
+        (120, "RUN STATUS STEPS LOSS EVALUATION TOKENS/S TOOK TAGS", ""),
+    ],
+)
+def test_a_narrow_terminal_leaves_columns_out_and_cuts_no_figure(project, columns, shown, left_out):
+    for name in ("smoke-20261201-0915-aaaa", "smoke-20261201-0916-bbbb"):
+        write(project / ".runs", id=name)
+
+    heading, *lines = in_a_terminal(columns, "runs").splitlines()
+
+    assert heading.split() == shown.split()
+    assert [line.split()[:5] for line in lines[:2]] == [
+        [name, "\u2713", "completed", "20/20", "3.5929"]
+        for name in ("smoke-20261201-0915-aaaa", "smoke-20261201-0916-bbbb")
+    ]
+    assert lines[2:] == ([f"Left out in 80 columns: {left_out}. See them with --columns run,took"] if left_out else [])

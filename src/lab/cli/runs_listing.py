@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.cli import run_closing
-from lab.cli.output import plain, print_json, table
+from lab.cli.output import PIPED_WIDTH, console, plain, print_json, table, terminal_width
 from lab.cli.output import show as output
 from lab.compare.formats import duration, quantity
 from lab.runs import filter as filtering
@@ -15,6 +15,7 @@ from lab.runs import filter_fields, index
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rich.table import Table
     from rich.text import Text
 
     from lab.runs.filter_fields import Field
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 MARKS = {"completed": "\u2713", "failed": "\u2717", "lost": "\u2717", "stopped": "\u25a0", "running": "\u25cf"}
 COLOURS = {**run_closing.COLOURS, "running": "cyan", "created": "dim"}
 COLUMNS = ("run", "status", "steps", "loss", "evaluation", "tokens_per_second", "took", "tag")
+GIVEN_UP = ("tag", "took", "evaluation", "steps", "tokens_per_second")
+"""Which of these go first where a terminal is too narrow; a column is left out, never cut within a figure."""
 _HEADINGS = {"tokens_per_second": "TOKENS/S", "tag": "TAGS"}
 _FOLDED = ("change", "tag", "note", "reason")
 _UNITS = {"loss": "nats/token", "evaluation": "nats/token", "mfu": "share"}
@@ -66,7 +69,7 @@ def show(wanted: Wanted, settings: Settings, *, as_json: bool) -> None:
     if as_json:
         print_json(shown if wanted.columns is None else [{one.name: one.of(row) for one in fields} for row in shown])
         return
-    _print(shown, fields, any_run=bool(rows) or index.count(settings) > 0)
+    _print(shown, fields, any_run=bool(rows) or index.count(settings) > 0, chosen=wanted.columns is not None)
     if total > len(shown):
         output(plain(f"{total - len(shown):,} {'older' if by is None else 'more'}: lab runs --all", "dim"))
 
@@ -76,7 +79,7 @@ def _columns(names: str | None) -> list[Field]:
     return [filter_fields.named(name) for name in wanted or COLUMNS]
 
 
-def _print(rows: Sequence[Row], fields: Sequence[Field], *, any_run: bool) -> None:
+def _print(rows: Sequence[Row], fields: Sequence[Field], *, any_run: bool, chosen: bool) -> None:
     if not rows:
         output(
             plain(
@@ -86,13 +89,44 @@ def _print(rows: Sequence[Row], fields: Sequence[Field], *, any_run: bool) -> No
             )
         )
         return
+    listing, left_out = _listing(rows, fields), list[str]()
+    width = None if chosen else terminal_width()
+    for name in GIVEN_UP:
+        if width is None or _width(listing) <= width:
+            break
+        fields = [one for one in fields if one.name != name]
+        listing = _listing(rows, fields)
+        left_out += [name] if any(_told(row, name) for row in rows) else []
+    output(listing)
+    if left_out:
+        output(
+            plain(
+                f"Left out in {width} columns: {', '.join(left_out)}. See them with --columns run,{left_out[0]}", "dim"
+            )
+        )
+
+
+def _listing(rows: Sequence[Row], fields: Sequence[Field]) -> Table:
     headings = {one.name: _HEADINGS.get(one.name, one.name.upper().replace("_", " ")) for one in fields}
     numbers = [headings[one.name] for one in fields if one.kind in ("number", "seconds")]
     whole = [headings[one.name] for one in fields if one.name not in _FOLDED]
     listing = table(*headings.values(), right=numbers, whole=whole)
     for row in rows:
         listing.add_row(*(_cell(fields_one, row) for fields_one in dict.fromkeys(fields)))
-    output(listing)
+    return listing
+
+
+def _width(listing: Table) -> int:
+    """How many columns the table takes where nothing has to give way."""
+    from rich.measure import Measurement
+
+    free = console()
+    return Measurement.get(free, free.options.update(max_width=PIPED_WIDTH), listing).maximum
+
+
+def _told(row: Row, name: str) -> bool:
+    """Whether the row has anything in that column."""
+    return filter_fields.named(name).of(row) not in (None, ())
 
 
 def _cell(field: Field, row: Row) -> Text:
