@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from lab.cli import run_closing
+from lab.cli.fact_lines import fact_lines
 from lab.compare import formats
 from lab.jobs import allowed
 from lab.launch.follow import Ending
@@ -252,10 +253,22 @@ def test_what_a_loop_noted_in_words_stands_first_in_the_closing_summary(project,
     assert not any("large_buffers" in line for line in shown)
 
 
+def test_what_a_fact_counts_goes_on_below_itself():
+    facts = [("loss", "2 -> 1", "over 6 steps"), ("speed", "317 tokens/s", "32,768 targets in 4 measured steps")]
+
+    lines = "\n".join(line.plain for line in fact_lines(facts, 46)).split("\n")
+
+    assert lines == [
+        "loss    2 -> 1         over 6 steps",
+        "speed   317 tokens/s   32,768 targets in 4",
+        "                       measured steps",
+    ]
+
+
 def test_names_of_facts_are_whole_and_aligned_however_long_a_path_is():
     facts = [("loss", "2 -> 1", "over 6 steps"), ("evaluation", "3", "on fixed inputs"), ("report", "x" * 200, "")]
 
-    lines = [line.plain for line in run_closing.fact_lines(facts)]
+    lines = [line.plain for line in fact_lines(facts)]
 
     assert lines[0].startswith("loss         2 -> 1   over")
     assert lines[1].startswith("evaluation   3        on")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.cli.output import near, plain, warn
+from lab.cli.fact_lines import fact_lines
+from lab.cli.output import near, plain, terminal_width, warn
 from lab.cli.output import show as output
 from lab.cli.time_limit import advice
 from lab.compare.formats import counted, duration, quantity, size, speed
@@ -13,10 +14,8 @@ from lab.runs import logs, records, regular
 from lab.runs.status import attempt_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from rich.text import Text
 
     from lab.launch.follow import Ending
     from lab.runs.directory import RunDirectory
@@ -58,25 +57,12 @@ def show(run: RunDirectory, ending: Ending, report: Path | None, links: Mapping[
     facts = [*noted(environment), *figures_of(_read(run.summary)), *_places(run, report, links)]
     if ending.word == "completed" and not run.summary.exists():
         facts = [*_last_words(run), *facts]
-    output("", *fact_lines(facts), "")
+    output("", *fact_lines(facts, terminal_width()), "")
     for missing in ending.missing:
         output(plain(f"not brought home: {missing}", "yellow"))
     for name, why in _table(_table(environment or {}, "notes"), SWITCHED_OFF).items():
         output(plain(f"observer {name} was switched off: {why}", "yellow"))
     output(Text.assemble(("Next  ", "dim"), "   ".join(_next(run, ending))))
-
-
-def fact_lines(facts: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
-    """One line a fact: its name, its value, and dimly what the value counts."""
-    from rich.text import Text
-
-    widest_name = max((len(name) for name, _, _ in facts), default=0)
-    widest_value = max((len(value) for _, value, detail in facts if detail), default=0)
-    for name, value, detail in facts:
-        padded = value.ljust(widest_value) if detail else value
-        yield Text.assemble(
-            plain(name.ljust(widest_name), "dim"), "   ", plain(padded, "bold"), "   ", plain(detail, "dim")
-        )
 
 
 def noted(environment: Record | None) -> Iterator[tuple[str, str, str]]:

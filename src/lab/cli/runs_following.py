@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from lab.cli.fact_lines import fact_lines
 from lab.cli.output import plain
-from lab.cli.run_closing import fact_lines
 from lab.cli.run_figures import clock
 from lab.cli.run_view import Lines, Live, Silent
 from lab.compare.formats import quantity, size, speed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lab.cli import run_closing
-from lab.cli.output import near, plain, table
+from lab.cli.fact_lines import fact_lines
+from lab.cli.output import near, plain, table, terminal_width
 from lab.cli.output import show as output
 from lab.cli.run_figures import stage_mark
 from lab.cli.runs_listing import COLOURS
@@ -71,7 +72,7 @@ def show(run: RunDirectory, record: Record) -> None:
     output(plain(experiment.get("description") or "", "dim"), "")
     said = run_closing.noted(record["environment"])
     facts = [*_origin(record, row), *said, *_money(record), *run_closing.figures_of(record["summary"])]
-    output(*run_closing.fact_lines(facts), "")
+    output(*fact_lines(facts, terminal_width()), "")
     stages = _stages(record["stages"])
     if stages.row_count:
         output(stages, "")
