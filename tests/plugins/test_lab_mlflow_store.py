@@ -33,3 +33,10 @@ def test_a_folder_in_place_of_the_lock_is_named(tmp_path):
 
     with pytest.raises(store.StoreUnusable, match=r"\.opening\.lock: Is a directory"):
         opened(tmp_path / "mlflow.db")
+
+
+def test_a_folder_whose_name_is_no_text_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(store.StoreUnusable, match="MLflow takes no folder whose name is not UTF-8") as caught:
+        opened(tmp_path / "caf\udce9" / "mlflow.db")
+
+    assert "LAB_STORE" in caught.value.do

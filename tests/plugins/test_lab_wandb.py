@@ -146,6 +146,13 @@ def test_a_finished_run_is_mirrored_offline_without_a_key(run):
     assert mirrored.exits == [0]
 
 
+def test_a_folder_whose_name_is_no_text_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(LabError, match="W&B takes no folder whose name is not UTF-8") as caught:
+        WandbTracker(settings=WandbSettings()).sync(RunDirectory(tmp_path / "caf\udce9"))
+
+    assert "LAB_RUNS" in caught.value.do
+
+
 def test_a_step_and_its_evaluation_are_one_row(run):
     step(run, 10)
     evaluation(run, 10, 8.0)

@@ -105,6 +105,8 @@ def _plain(value: Any) -> Any:
 
     if is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

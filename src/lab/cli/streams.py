@@ -61,7 +61,7 @@ def ending(code: int) -> int:
     from lab.cli.output import error_line
 
     what = f"standard output cannot be written: {stream.failure.strerror}"
-    error_line(what, "What the command printed is lost; what else it does is done.")
+    error_line(what, "What it printed is lost, and nothing else.")
     return 1
 
 
