@@ -99,7 +99,7 @@ def test_whatever_is_wrong_with_the_project_is_not_said_while_typing(offered, pr
     assert offered(line) == []
 
 
-def test_a_setting_that_is_misspelt_is_not_said_while_typing(offered, monkeypatch):
-    monkeypatch.setenv("LAB_STORRE", "misspelt")
+def test_what_a_plugin_says_when_it_is_loaded_is_not_said_while_typing(offered, install_plugin):
+    install_plugin("acme", "import sys\nprint('loading', file=sys.stderr)\nprint('loading')\n")
 
-    assert offered("lab run corr") == ["corrected"]
+    assert offered("lab run smoke --backend lo") == ["local"]
