@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from lab.experiment import Experiment
+from lab.here import remembered
 from lab.launch import track
 from lab.launch.track import Trackers, wanted
 from lab.plugins import Plugins
@@ -54,6 +56,17 @@ def test_a_tracker_that_succeeds_leaves_its_link(run, monkeypatch):
     command, options = tracker.started[0]
     assert command[1:] == ["-m", "lab", "runs", "track", str(run.path), "--to", "mlflow", "--live", "--json"]
     assert options["start_new_session"]
+
+
+def test_a_tracker_looks_for_the_project_where_lab_was_started(run, monkeypatch, tmp_path):
+    Tracker(monkeypatch, "import json, os; print(json.dumps({'link': os.getcwd()}))")
+    monkeypatch.chdir(tmp_path)
+
+    with remembered():
+        os.chdir("/")  # as a backend may
+        trackers, _ = follow(run)
+
+    assert trackers.links == {"mlflow": str(tmp_path)}
 
 
 def test_a_tracker_that_fails_is_told_once_with_the_reason_and_the_way_to_repeat_it(run, monkeypatch):

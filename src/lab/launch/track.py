@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from lab.errors import LabError
 from lab.experiment import PartChoice
+from lab.here import here
 from lab.launch import scratch
 from lab.plugins import needs
 from lab.runs import records
@@ -188,8 +189,9 @@ def _started(run: RunDirectory, name: str, variables: Mapping[str, str]) -> Trac
         output = opened.enter_context(tempfile.TemporaryFile())
         errors = opened.enter_context(tempfile.TemporaryFile())
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True, env=variables
-        )
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True, env=variables,
+            cwd=here(),  # where it looks for the project, whatever a plugin did here meanwhile
+        )  # fmt: skip
         opened.pop_all()
     return Tracking(name, process, output, errors)
 

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from lab.here import here
 from lab.plugins import chosen
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Mirrors:
     def _started(self, name: str, *, live: bool) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self._command(self._run, name, live=live),
+            cwd=here(),  # where it looks for the project, whatever a part did here meanwhile
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL if live else None,  # the last delivery says what is wrong, and what is left
