@@ -138,6 +138,18 @@ def test_the_screen_shows_every_figure_of_a_run_at_work(run, screen):
         assert words in shown
 
 
+def test_on_a_narrow_screen_what_a_figure_counts_stays_below_itself(run, screen):
+    records.write_json(run.environment, {"peak": {"reason": "no peak is known for this one machine"}})
+    started(run)
+    step(run, 1)
+
+    lines = screen(50).splitlines()
+
+    at = next(place for place, line in enumerate(lines) if line.startswith("MFU"))
+    assert lines[at].split() == ["MFU", "unknown", "no", "peak", "is", "known", "for"]
+    assert lines[at + 1].startswith(" " * lines[at].index("no peak"))
+
+
 def test_before_the_first_step_the_screen_makes_nothing_up(run, screen):
     started(run)
 

@@ -101,7 +101,7 @@ class Screen(Live):
         now = status(self._run)
         heading = Text.assemble((self._run.id, "bold"), "  ", now.word)
         facts = list(self._facts())
-        below = [Text(""), *fact_lines(facts)] if facts else []
+        below = [Text(""), *fact_lines(facts, self._console.width)] if facts else []
         return Group(heading, Text(""), super()._picture(), *below)
 
     def _progress(self) -> Iterator[Text]:
