@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from lab import errors
-from lab.cli import app
+from lab.cli import app, streams
 from lab.cli.wording import record
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ def _index(found: list[tuple[tuple[str, ...], Any]]) -> str:
 
 def _codes() -> Iterator[str]:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.LabError)]
-    for kind in sorted(kinds, key=lambda kind: kind.exit_code):
-        what = "Something failed; what, and what to do, is on standard error." if kind is errors.LabError else None
-        yield f"| {kind.exit_code} | {what or _first(kind.__doc__)} |"
+    meanings = {kind.exit_code: _first(kind.__doc__) for kind in kinds}
+    meanings[errors.LabError.exit_code] = "Something failed; what, and what to do, is on standard error."
+    meanings[streams.UNREAD] = "Whoever read the output left, as `head` does; what the command does is done."
+    for code, meaning in sorted(meanings.items()):
+        yield f"| {code} | {meaning} |"
 
 
 def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
