@@ -55,6 +55,25 @@ def test_numbers_that_json_lacks_come_back_as_numbers_and_words_as_words(tmp_pat
     assert found["values"][1:] == ["-Infinity", "\\NaN"]
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (r'{"v": "NaN"}', "nan"),
+        (r'{"v": "-Infinity"}', "-inf"),
+        (r'{"v": "\u004eaN"}', "nan"),
+        (r'{"v": ["Infinity"]}', "[inf]"),
+        (r'{"v": {"w": "NaN"}}', "{'w': nan}"),
+        (r'{"v": "\\NaN"}', "'NaN'"),
+        (r'{"v": "NaN and more"}', "'NaN and more'"),
+    ],
+)
+def test_a_word_in_a_line_is_meant_however_it_is_spelled(tmp_path, line, meant):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f"{line}\n", encoding="utf-8")
+
+    assert [repr(one["v"]) for one in records.read_lines(path)] == [meant]
+
+
 def test_a_name_that_is_no_text_survives(tmp_path):
     write_json(tmp_path / "a.json", {"path": "b\udcff.txt"})
 
