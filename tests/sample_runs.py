@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lab.experiment import fingerprint, load
-from lab.runs import records
+from lab.runs import records, spelling
 from lab.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def _evaluation(one: Sample, step: int) -> dict[str, object]:
 
 
 def _metrics(run: RunDirectory, one: Sample, lines: list[dict[str, object]]) -> None:
-    text = "".join(json.dumps(records._spelled(line), separators=(",", ":")) + "\n" for line in lines)
+    text = "".join(json.dumps(spelling.spelled(line), separators=(",", ":")) + "\n" for line in lines)
     run.metrics.write_text(text + '{"kind":"step","st' * bool(one.torn), encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lab.contracts import JobState, LogLine, Quote, Receipt, Resource
 from lab.errors import LabError
 from lab.jobs import CODE, PYTHON, RUN, STORE, archive, stages
-from lab.runs import logs, records
+from lab.runs import logs, records, regular
 from lab.runs.directory import RunDirectory
 from lab.runs.index import rows
 from lab.runs.status import attempt_lines, execution, is_held
@@ -56,7 +56,7 @@ class LocalBackend:
             records.write_json(run.receipt, {"schema": 1, "backend": receipt.backend, "handle": receipt.handle})
             _start(run.stage_plan, stage_variables(os.environ, job.forwarded, code), run.path)
         except OSError as error:
-            raise records.unwritable(run.path, error) from error
+            raise regular.unwritable(run.path, error) from error
         return receipt
 
     def state(self, receipt: Receipt) -> JobState:

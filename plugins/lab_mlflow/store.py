@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from lab.errors import LabError
-from lab.experiment.bounds import unwritable
+from lab.experiment.bounds import not_text
 from lab.runs.new_folder import in_the_way
 from lab_mlflow.settings import SQLITE
 
@@ -42,7 +42,7 @@ class StoreUnusable(LabError):
 
 def opened(place: Place) -> Any:
     """A client of the store, which is made if it is the project's own and not there yet."""
-    if place.folder is not None and unwritable(str(place.folder)):
+    if place.folder is not None and not_text(str(place.folder)):
         what = f"{place.folder}: MLflow takes no folder whose name is not UTF-8."
         raise StoreUnusable(what, f"Set LAB_STORE to another folder. {LATER}")
     for name, value in QUIET.items():

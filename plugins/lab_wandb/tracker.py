@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from lab.errors import LabError
-from lab.experiment.bounds import unwritable
+from lab.experiment.bounds import not_text
 from lab_wandb import contents, rows
 from lab_wandb import link as links
 from lab_wandb.alone import alone
@@ -46,7 +46,7 @@ class WandbTracker:
         """Send what is new; return the mirror's address, which only an online one has."""
         if self.settings.mode == "disabled":
             return None
-        if unwritable(str(run.path)):
+        if not_text(str(run.path)):
             raise LabError(f"{run.path}: W&B takes no folder whose name is not UTF-8.", "Set LAB_RUNS to another.")
         if self._mirror is None and (done := _complete(run)) and (done.mode == "online" or self._why_offline()):
             return done.url

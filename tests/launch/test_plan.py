@@ -12,7 +12,7 @@ from lab.launch import plan as planning
 from lab.launch import recording
 from lab.launch.plan import backend_choice, plan
 from lab.plugins import Plugins
-from lab.runs import records
+from lab.runs import records, regular
 from lab.settings import read_settings
 
 PLUGINS = Plugins()
@@ -233,7 +233,7 @@ def test_a_run_that_cannot_be_recorded_leaves_nothing(settings, small, monkeypat
 
     def full(path, content):
         if path.name == "config.json":
-            raise records.unwritable(path, OSError(28, "No space left on device"))
+            raise regular.unwritable(path, OSError(28, "No space left on device"))
         write(path, content)
 
     monkeypatch.setattr(records, "write_bytes", full)

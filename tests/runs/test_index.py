@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lab.runs import index, records, tags
+from lab.runs import index, records, regular, tags
 from lab.runs.directory import RunDirectory
 from lab.settings import read_settings
 
@@ -166,7 +166,7 @@ def test_a_store_that_cannot_be_written_costs_only_time(settings, monkeypatch):
     make(settings, "smoke-20261201-0915-aaaa")
 
     def refuse(path, content):
-        raise records.unwritable(path, OSError(30, "Read-only file system"))
+        raise regular.unwritable(path, OSError(30, "Read-only file system"))
 
     monkeypatch.setattr(records, "write_bytes", refuse)
 

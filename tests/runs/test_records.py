@@ -152,7 +152,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
     ],
 )
 def test_whatever_keeps_a_file_from_being_written_there_is_something_to_do(number, told):
-    error = records.unwritable(Path("a/b.json"), OSError(number, os.strerror(number)))
+    error = regular.unwritable(Path("a/b.json"), OSError(number, os.strerror(number)))
 
     assert error.what == f"a/b.json: cannot be written: {os.strerror(number)}"
     assert told in error.do

@@ -27,7 +27,7 @@ def read_bounded(path: Path) -> bytes:
     return content
 
 
-def unwritable(text: object) -> str:
+def not_text(text: object) -> str:
     """What keeps a text from being written down wherever lab writes it; empty for every other value.
 
     No UTF-8 spells half a surrogate pair, which stands for a byte that was none; no program takes a NUL in an argument.
@@ -63,7 +63,7 @@ def _fault(key: str, value: object, depth: int) -> str:
         return f"holds a key of {longest:_} characters; at most {MOST_KEY_CHARACTERS}"
     if isinstance(value, str) and len(value) > MOST_CHARACTERS:
         return f"must have at most {MOST_CHARACTERS:_} characters, not {len(value):_}"
-    if fault := unwritable(value) or next(filter(None, map(unwritable, value if isinstance(value, dict) else ())), ""):
+    if fault := not_text(value) or next(filter(None, map(not_text, value if isinstance(value, dict) else ())), ""):
         return fault
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return "must be a whole number of at most 64 bits"

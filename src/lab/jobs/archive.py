@@ -54,7 +54,7 @@ def unpack(archive: Path, target: Path, limit_bytes: int = UNPACKED_LIMIT_BYTES)
         except FileExistsError as error:
             raise LabError(f"{archive}: holds '{path}' twice, or as a file and a folder") from error
         except OSError as error:
-            raise records.unwritable(place, error) from error
+            raise regular.unwritable(place, error) from error
 
 
 def members(archive: Path, limit_bytes: int = UNPACKED_LIMIT_BYTES) -> Iterator[tuple[str, bytes, bool]]:
@@ -117,7 +117,7 @@ def _replace(target: Path, archive: Path) -> None:
                     return
                 os.rename(target, old)
     except OSError as error:
-        raise records.unwritable(target, error) from error
+        raise regular.unwritable(target, error) from error
     finally:
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lab.errors import UsageError
-from lab.runs import records
+from lab.runs import regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ class RunDirectory:
                 (path / "logs").mkdir()
                 return cls(path)
         except OSError as error:
-            raise records.unwritable(path, error) from error
+            raise regular.unwritable(path, error) from error
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:

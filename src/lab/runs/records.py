@@ -1,22 +1,17 @@
-"""Reading and writing a run's records: atomic JSON files, and JSON lines that survive a kill.
-
-JSON has no NaN and no infinity, so those numbers are written as the strings "NaN", "Infinity" and "-Infinity", and a
-text that happens to be one of these words gets a backslash in front. Both come back as they were.
-"""
+"""Reading and writing a run's records: atomic JSON files, and JSON lines that survive a kill."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import json
-import math
 import os
-import re
 import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lab.errors import LabError
 from lab.runs import regular
+from lab.runs.spelling import meant, spelled, spells_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,30 +19,12 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 PART = ".part"
-_ELSEWHERE = "set LAB_RUNS and LAB_STORE to folders that have room and are yours"
-_REMEDIES = {
-    errno.ENOSPC: f"Free space there, or {_ELSEWHERE}.",
-    errno.EDQUOT: f"Free some of your quota, or {_ELSEWHERE}.",
-    errno.EROFS: f"Make the file system writable, or {_ELSEWHERE}.",
-    **dict.fromkeys((errno.EACCES, errno.EPERM), f"Make the folder writable, or {_ELSEWHERE}."),
-    errno.ENOENT: f"Its folder was removed, or cannot be made there: look what stands above it, or {_ELSEWHERE}.",
-    **dict.fromkeys(
-        (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL),
-        f"Move away what stands there, or {_ELSEWHERE}.",
-    ),
-    errno.ENAMETOOLONG: "Give LAB_RUNS and LAB_STORE shorter names.",
-}
-_REMEDY = f"See what is wrong with the disk, or {_ELSEWHERE}."
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_ESCAPED = re.compile(r"\\*(?:NaN|-?Infinity)")
-_SIGNS = (b"\\", b'NaN"', b'Infinity"')
-"""Without one of these in it, each value of a line means itself."""
 _LARGEST_RECORD_BYTES = 1 << 28
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
     """Replace the file as a whole: a reader sees the old record or the new one, never a part."""
-    text = json.dumps(_spelled(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(spelled(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -75,7 +52,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise regular.unwritable(path, error) from error
 
 
 def read_json(path: Path) -> Record | None:
@@ -94,7 +71,7 @@ def read_json(path: Path) -> Record | None:
         raise LabError(f"{path}: is not a readable JSON record: {error}") from error
     if not isinstance(record, dict):
         raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
-    return {key: _meant(value) for key, value in record.items()}
+    return {key: meant(value) for key, value in record.items()}
 
 
 def append_line(path: Path, record: Mapping[str, object]) -> None:
@@ -102,7 +79,7 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
 
     When the disk is full the file is left as it was, and that is a `LabError`.
     """
-    line = json.dumps(_spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+    line = json.dumps(spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
     try:
         handle = regular.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
@@ -115,7 +92,7 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise regular.unwritable(path, error) from error
 
 
 def sync(path: Path) -> None:
@@ -127,7 +104,7 @@ def sync(path: Path) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise regular.unwritable(path, error) from error
 
 
 def read_lines(path: Path) -> Iterator[Record]:
@@ -197,11 +174,6 @@ def sweep(folder: Path) -> None:
             leftover.unlink()
 
 
-def unwritable(path: Path, error: OSError) -> LabError:
-    """The error of a file that cannot be written, with what to do about the usual reasons."""
-    return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, _REMEDY))
-
-
 def _raw_lines(path: Path) -> Iterator[bytes]:
     try:
         with regular.opened(path) as file:
@@ -231,28 +203,6 @@ def _line(raw: bytes) -> Record | None:
         return None
     if not isinstance(record, dict):
         return None
-    if not any(sign in raw for sign in _SIGNS):  # as nearly always: a long run's lines are read in half a second
+    if spells_none(raw):  # as nearly always: a long run's lines are read in half a second
         return record
-    return {key: _meant(value) for key, value in record.items()}
-
-
-def _spelled(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, str):
-        return f"\\{value}" if _ESCAPED.fullmatch(value) else value
-    if isinstance(value, dict):
-        return {str(key): _spelled(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_spelled(inner) for inner in value]
-    return value
-
-
-def _meant(value: object) -> object:
-    if isinstance(value, str):
-        return _WORDS[value] if value in _WORDS else value.removeprefix("\\") if _ESCAPED.fullmatch(value) else value
-    if isinstance(value, dict):
-        return {key: _meant(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_meant(inner) for inner in value]
-    return value
+    return {key: meant(value) for key, value in record.items()}

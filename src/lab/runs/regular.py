@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 LONGEST_LINE_BYTES = 1 << 24
 """No record's line comes near; a file without line ends must not fill the memory."""
 _ENDLESS = "is not a regular file"
+_ELSEWHERE = "set LAB_RUNS and LAB_STORE to folders that have room and are yours"
+_REMEDIES = {
+    errno.ENOSPC: f"Free space there, or {_ELSEWHERE}.",
+    errno.EDQUOT: f"Free some of your quota, or {_ELSEWHERE}.",
+    errno.EROFS: f"Make the file system writable, or {_ELSEWHERE}.",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), f"Make the folder writable, or {_ELSEWHERE}."),
+    errno.ENOENT: f"Its folder was removed, or cannot be made there: look what stands above it, or {_ELSEWHERE}.",
+    **dict.fromkeys(
+        (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL),
+        f"Move away what stands there, or {_ELSEWHERE}.",
+    ),
+    errno.ENAMETOOLONG: "Give LAB_RUNS and LAB_STORE shorter names.",
+}
+_REMEDY = f"See what is wrong with the disk, or {_ELSEWHERE}."
 
 
 def opened(path: Path) -> BufferedReader:
@@ -58,3 +72,8 @@ def unreadable(path: Path, error: OSError) -> LabError:
     """The error of a file that cannot be read, for a person."""
     do = "Move away what stands there." if error.errno == errno.EINVAL else ""
     return LabError(f"{path}: cannot be read: {error.strerror or error}", do)
+
+
+def unwritable(path: Path, error: OSError) -> LabError:
+    """The error of a file that cannot be written, with what to do about the usual reasons."""
+    return LabError(f"{path}: cannot be written: {error.strerror or error}", _REMEDIES.get(error.errno or 0, _REMEDY))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError
-from lab.experiment.bounds import unwritable
+from lab.experiment.bounds import not_text
 from lab.runs import records
 from lab.runs.secrets import Secrets
 
@@ -54,7 +54,7 @@ def change(
     """
     added = list(add)
     require_fit(added, secrets)
-    if fault := unwritable(note):
+    if fault := not_text(note):
         raise UsageError(f"The note {fault}.")
     _refuse([note or ""], secrets or Secrets({}))
     with _one_at_a_time(run):
