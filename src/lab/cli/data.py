@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,6 @@ from lab.cli import completion, groups
 if TYPE_CHECKING:
     from lab.data.cache import TokenCache
     from lab.experiment import Experiment
-    from lab.runs.directory import RunDirectory
     from lab.runs.records import Record
     from lab.settings import Settings
 
@@ -93,16 +92,16 @@ def inspect(
 
     Counts, document lengths, packing and the first documents.
     """
-    from lab.cli import data_view
+    from lab.cli import data_contents, data_view
     from lab.cli.output import print_json
     from lab.experiment import names
     from lab.settings import read_settings
 
     settings = read_settings()
     if reference in names(settings.experiments_folder) or reference.endswith(".toml"):
-        record = _of_experiment(_loaded(reference, set_ or (), settings), settings)
+        record = data_contents.of_experiment(_loaded(reference, set_ or (), settings), settings)
     else:
-        record = _of_run(reference, settings)
+        record = data_contents.of_run(reference, settings)
     if as_json:
         print_json(record)
     else:
@@ -138,11 +137,11 @@ def _prepare_run(path: str, settings: Settings) -> None:
 
 
 def _prepared(experiment: Experiment, settings: Settings, recorded: Record | None = None) -> TokenCache:
-    from lab.cli import data_view
+    from lab.cli import data_contents, data_view
     from lab.data.prepare import prepare
     from lab.plugins import load
 
-    data = _data(experiment)
+    data = data_contents.section(experiment)
     source = load(settings).build("source", data.source)
     with data_view.progress() as report:
         return prepare(data, source, settings.store_folder, report, recorded=recorded)
@@ -154,70 +153,3 @@ def _loaded(name: str, overrides: list[str] | tuple[str, ...], settings: Setting
 
     loaded = load(name, settings.experiments_folder, overrides)
     return load_plugins(settings).check(loaded.experiment, loaded.where)
-
-
-def _of_experiment(experiment: Experiment, settings: Settings) -> dict[str, Any]:
-    from lab.data.cache import TokenCache
-    from lab.data.prepare import find, tokenizer_of
-    from lab.data.stats import Packing, first_documents, stats
-    from lab.errors import LabError
-    from lab.plugins import load
-
-    data = _data(experiment)
-    source = load(settings).build("source", data.source)
-    tokenizer = tokenizer_of(data, source)
-    folder = find(data, source, settings.store_folder, tokenizer)
-    if not folder.exists():
-        raise LabError(f"The data of {experiment.name} is not prepared.", f"Run: lab data prepare {experiment.name}")
-    cache = TokenCache.open(folder)
-    return {
-        "of": experiment.name,
-        "folder": str(folder),
-        "source": cache.manifest["source"],
-        "tokenizer": cache.manifest["tokenizer"],
-        **stats(cache, Packing.of(data.context, experiment.batch, experiment.seed)),
-        "first_documents": first_documents(cache, tokenizer),
-    }
-
-
-def _of_run(reference: str, settings: Settings) -> dict[str, Any]:
-    from lab.errors import LabError
-    from lab.runs.find import find
-    from lab.runs.records import read_json
-
-    run = find(reference, settings)
-    manifest, statistics = read_json(run.data_manifest), read_json(run.data_stats)
-    if manifest is None or statistics is None:
-        raise LabError(f"{run.id}: has no data: its prepare stage did not end.", f"See: lab runs logs {run.id}")
-    kept = {key: manifest.get(key) for key in ("folder", "source", "tokenizer")}
-    return {"of": run.id, **kept, **statistics, "first_documents": _heads(run, str(manifest.get("identity")), settings)}
-
-
-def _heads(run: RunDirectory, identity: str, settings: Settings) -> list[dict[str, Any]]:
-    """The first documents of a run, as long as this machine still has the cache that fed it; none otherwise."""
-    from lab.data.cache import TokenCache, folder_of
-    from lab.data.prepare import tokenizer_of
-    from lab.data.stats import first_documents
-    from lab.errors import LabError
-    from lab.launch.resume import recorded_experiment
-    from lab.plugins import load
-    from lab.runs.records import read_json
-
-    folder = folder_of(settings.store_folder, identity)
-    if not folder.is_dir():
-        return []
-    try:
-        data = _data(recorded_experiment(run, read_json(run.config) or {}))
-        tokenizer = tokenizer_of(data, load(settings).build("source", data.source))
-        return first_documents(TokenCache.open(folder), tokenizer)
-    except LabError as error:
-        typer.echo(f"The first documents cannot be shown: {error.what}", err=True)
-        return []
-
-
-def _data(experiment: Experiment) -> Any:
-    from lab.errors import UsageError
-
-    if experiment.data is None:
-        raise UsageError(f"{experiment.name}: has no [data] section, so there is nothing to prepare.")
-    return experiment.data
