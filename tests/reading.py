@@ -29,7 +29,7 @@ PERSON = {
     **{f"GIT_{who}_{what}": f"reader@{who}.invalid" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
 }
 """Who commits and tags, whatever this machine's git is told."""
-SCRIPTS = {"lab": "lab.cli:main", "pip": "pip._internal.cli.main:main", "pytest": "pytest:console_main"}
+SCRIPTS = {"lab": "lab.__main__:main", "pip": "pip._internal.cli.main:main", "pytest": "pytest:console_main"}
 OFFLINE = {
     "PIP_NO_INDEX": "1",
     "PIP_NO_BUILD_ISOLATION": "0",  # pip takes a false value of this variable for --no-build-isolation

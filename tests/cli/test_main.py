@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.abc import MetaPathFinder
+from importlib.metadata import entry_points, version
 
 import pytest
 
@@ -159,6 +160,23 @@ def test_ctrl_c_exits_with_130(lab, monkeypatch):
     monkeypatch.setattr("lab.settings.read_settings", interrupted)
 
     assert lab("experiments").code == 130
+
+
+def test_ctrl_c_while_the_command_is_still_being_read_is_quiet(monkeypatch):
+    class Interrupting(MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            if name == "lab.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.startswith("lab.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    (script,) = entry_points(group="console_scripts", name="lab")
+
+    with pytest.raises(SystemExit) as ended:
+        script.load()()
+
+    assert ended.value.code == 130
 
 
 @pytest.mark.parametrize("command", [["experiments", "--json"], ["plugins"]])
