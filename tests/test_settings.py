@@ -83,6 +83,21 @@ def test_a_folder_named_in_the_env_file_is_named_too(project):
         read_settings()
 
 
+@pytest.mark.parametrize("name", ["runs", "store"])
+def test_a_folder_may_stand_below_the_home(project, monkeypatch, name):
+    monkeypatch.setenv("HOME", str(project / "home"))
+    (project / ".env").write_text(f"LAB_{name.upper()}=~/lab\n")
+
+    assert getattr(read_settings(), f"{name}_folder") == project / "home" / "lab"
+
+
+def test_the_home_of_somebody_unknown_is_no_project(monkeypatch):
+    monkeypatch.setenv("LAB_PROJECT", "~nobody-of-this-name/x")
+
+    with pytest.raises(UsageError, match="LAB_PROJECT: there is no folder"):
+        read_settings()
+
+
 def test_a_folder_that_is_not_there_yet_is_no_fault(project, monkeypatch):
     monkeypatch.setenv("LAB_RUNS", "deep/er")
 

@@ -46,6 +46,11 @@ class Settings(BaseSettings):
     def _comma_separated(cls, value: object) -> object:
         return frozenset(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
+    @field_validator("runs", "store", mode="after")
+    @classmethod
+    def _of_a_home(cls, value: Path) -> Path:
+        return Path(os.path.expanduser(value))
+
     @cached_property
     def runs_folder(self) -> Path:
         """The folder of all run directories, absolute."""
@@ -75,7 +80,7 @@ def project_folder() -> Path:
     named = os.environ.get(f"{PREFIX}PROJECT")
     try:
         if named:
-            folder = here() / Path(named).expanduser()
+            folder = here() / os.path.expanduser(named)
             if not folder.is_dir():
                 raise UsageError(f"LAB_PROJECT: there is no folder {folder}", "Change it or unset it.")
             return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def _named(
     reference: str, known: Sequence[str], settings: Settings, candidates: Sequence[RentedBackend]
 ) -> Iterator[str]:
     if "/" in reference:
-        yield from _at(Path(reference).expanduser().absolute(), known, settings)
+        yield from _at(Path(os.path.expanduser(reference)).absolute(), known, settings)
         return
     if reference == "latest" and known and candidates:
         yield max(known, key=lambda run_id: candidates[0].facts(run_id).planned)
