@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,6 +66,25 @@ def test_a_bound_on_what_is_not_comparable_is_refused_rather_than_judged(tmp_pat
 def test_a_figure_that_is_missing_or_nan_breaks_its_bound(tmp_path: Path) -> None:
     with pytest.raises(Regression, match="missing or not a number"):
         gates.fail_if(compared(tmp_path, nan_steps=frozenset(range(1, 21))), [gates.bound("loss:+0.02")])
+
+
+@pytest.mark.parametrize(("floor", "broken"), [(-4.0, True), (-6.0, False)])
+def test_a_share_of_a_negative_loss_has_the_sign_of_where_it_went(floor: float, broken: bool, tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    comparison = compare(
+        [facts.read(write(runs, loss_floor=-5.0)), facts.read(write(runs, id=OTHER, loss_floor=floor))]
+    )
+
+    with pytest.raises(Regression, match=r"\+\d\d\.\d %") if broken else nullcontext():
+        gates.fail_if(comparison, [gates.bound("loss:+1%")])
+
+
+def test_a_share_of_nothing_is_said_to_be_none(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    comparison = compare([facts.read(write(runs, peak=0)), facts.read(write(runs, id=OTHER))])
+
+    with pytest.raises(Regression, match=r"peak allocated is 0 in .*, of which memory:\+5% is no share"):
+        gates.fail_if(comparison, [gates.bound("memory:+5%")])
 
 
 @pytest.mark.parametrize("text", ["speed", "speed:3%", "speed:-0%", "sped:-3%", "speed:-3x", ""])

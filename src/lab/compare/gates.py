@@ -34,7 +34,7 @@ class Bound:
     def broken_by(self, change: Change) -> bool:
         """True when the figure moved that far or further."""
         moved = change.ratio * 100 if self.percent and change.ratio is not None else change.difference
-        if moved is None or (self.percent and change.ratio is None):
+        if moved is None:
             return True
         return moved <= self.number if self.number < 0 else moved >= self.number
 
@@ -84,6 +84,10 @@ def fail_if(comparison: Comparison, bounds: Iterable[Bound]) -> None:
             change = _figure(pair.changes, one.question)
             if change is None or not _known(change):
                 broken.append(f"{pair.b.id}: {one.question} is missing or not a number; {one.text} cannot hold.")
+            elif one.percent and change.ratio is None:
+                broken.append(
+                    f"{pair.b.id}: {change.measure.name} is 0 in {pair.a.id}, of which {one.text} is no share."
+                )
             elif one.broken_by(change):
                 moved = formats.percent(change.ratio) if one.percent else f"{change.difference:+.4g}"
                 broken.append(
