@@ -162,6 +162,15 @@ def test_experiments_that_a_wheel_brings_are_found_last(folder, tmp_path, monkey
     assert {"base", "shipped", "smoke"} <= set(names(folder))
 
 
+def test_an_endless_chain_of_extends_has_an_end(folder, monkeypatch):
+    monkeypatch.setattr("lab.experiment.loading.LONGEST_CHAIN", 3)
+    for child, parent in (("one", "two"), ("two", "three"), ("three", "four"), ("four", "five")):
+        (folder / f"{child}.toml").write_text(f'extends = "{parent}"')
+
+    with pytest.raises(UsageError, match=r"four.toml: extends: .* more than 3 experiments"):
+        load("one", folder)
+
+
 def test_a_circle_of_extends_is_drawn(folder):
     write(folder, "one", 'extends = "two"\n')
 

@@ -88,7 +88,9 @@ def test_nan_and_infinity_are_values_of_their_own():
         ("loss<3!", "cannot be read"), ("loss~3", "'~' says nothing about it"), ("gpu<H100", "says nothing about it"),
         ("tag>a", "tag is a set of words"), ("loss<three", "'three' is no number"), ("loss<3h", "is no number"),
         ("took<3k", "with s, m, min, h, d behind it"),
-        ("created<yesterday", "'yesterday' is no time"), ("loss<none", "is no number"),
+        ("created<yesterday", "'yesterday' is no time"), ("created>2026-13", "'2026-13' is no time"),
+        ("created>'2026-02-30 10'", "'2026-02-30 10' is no time"), ("created<2026-1", "'2026-1' is no time"),
+        ("loss<none", "is no number"),
         ("__class__=x", "no field '__class__'"),
     ],
 )  # fmt: skip

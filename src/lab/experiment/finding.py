@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 NO_PROJECT = "That folder is not there: change to the folder of your project, or name it in LAB_PROJECT."
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+LONGEST_NAME = 100
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 PACKAGED = Path(__file__).parent.parent / "experiments"  # where a wheel brings ours
 
 
@@ -65,7 +66,7 @@ def _nameable(path: Path, asker: str) -> Path:
     if not NAME.fullmatch(path.stem):
         raise UsageError(
             f"{asker}{path}: an experiment's name is its file's name, and becomes part of its runs' names.",
-            "Use letters, digits, dots, dashes and underscores only, beginning with a letter or digit.",
+            f"Use at most {LONGEST_NAME} letters, digits, dots, dashes and underscores; begin with a letter or digit.",
         )
     return path
 

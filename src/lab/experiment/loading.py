@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 UNDECLARED = ("name", "description", "group")
 COMMAND_LINE = "--set"
+LONGEST_CHAIN = 100
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ def _chain(name: str, folder: Path) -> Iterator[tuple[Path, Table]]:
         if path in seen:
             circle = " -> ".join(p.stem for p in [*seen, path])
             raise UsageError(f"{path}: extends: goes in a circle: {circle}", "Let one of them stand on its own.")
+        if len(seen) == LONGEST_CHAIN:
+            raise UsageError(f"{path}: extends: is the end of a chain of more than {LONGEST_CHAIN} experiments.")
         seen.append(path)
         own = _read(path)
         parent = own.pop("extends", None)

@@ -10,6 +10,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import UsageError, did_you_mean
@@ -33,7 +34,8 @@ _UNITS = {
     "seconds": {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0},
 }
 _NUMBER = re.compile(r"([-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|[-+]?inf|nan)(k|M|G|%|s|min|m|h|d)?")
-_TIME = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
+_TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
+_FIRST_MOMENT = "0001-01-01T00:00:00"
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,23 @@ def _matches(field: Field, sign: str, word: str) -> Callable[[Any], bool]:
 
 def _moment(field: Field, sign: str, word: str) -> Callable[[str], bool]:
     """Compares as exactly as the word is: `created<=2026-12-01` holds for all of that day."""
-    if not _TIME.fullmatch(word):
+    wanted = word.replace(" ", "T")
+    if not _is_time(wanted):
         raise UsageError(
             f"'{word}' is no time, and {field.name} is one.", "Such as 2026-12-01 or 2026-12-01T09:15, UTC."
         )
-    wanted = word.replace(" ", "T")
     return lambda value: ORDERS[sign](value[: len(wanted)], wanted)
+
+
+def _is_time(word: str) -> bool:
+    """Whether it is a moment's beginning, down to the year alone."""
+    if not _TIME.fullmatch(word):
+        return False
+    try:
+        datetime.fromisoformat(word + _FIRST_MOMENT[len(word) :])
+    except ValueError:  # a thirteenth month
+        return False
+    return True
 
 
 def _number(field: Field, word: str) -> float:
