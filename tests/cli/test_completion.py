@@ -55,8 +55,9 @@ def test_runs_are_offered_the_newest_first_after_the_latest(offered, project, co
     for name in ids:
         sample_runs.write(project / ".runs", id=name)
 
-    assert offered(f"lab {command} ") == ["latest", *reversed(ids)]
+    assert offered(f"lab {command} ") == ["latest", "smoke", *reversed(ids)]
     assert offered(f"lab {command} smoke-20261201") == ids[:1]
+    assert offered(f"lab {command} smo") == ["smoke", *reversed(ids)]
 
 
 def test_what_may_be_inspected_are_experiments_and_runs(offered, project):

@@ -60,14 +60,15 @@ def experiments(settings: Settings, ctx: typer.Context) -> Iterator[str]:
 
 @_completer
 def runs(settings: Settings, ctx: typer.Context) -> Iterator[str]:
-    """`latest` and the ids of runs, the newest first."""
-    from lab.runs.directory import named
+    """`latest`, the experiments that ran, and the ids of runs, the newest first."""
+    from lab.runs.directory import NAME, named
     from lab.runs.find import LATEST
 
-    ids = named(settings.runs_folder)
+    ids = named(settings.runs_folder)[::-1]
     if ids:
         yield LATEST
-    yield from reversed(ids)
+    yield from dict.fromkeys(parts["experiment"] for parts in map(NAME.match, ids) if parts)
+    yield from ids
 
 
 @_completer
