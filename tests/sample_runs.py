@@ -293,7 +293,7 @@ def _environment(run: RunDirectory, one: Sample) -> None:
             "precision": one.precision,
             "kernels": {"attention": "sdpa", "loss": "chunked"},
             "objective": one.objective,
-            "notes": {},
+            "notes": {"flops": {"formula": "6 * (12 * L * d^2 + V * d) * T + 12 * L * d * sum(s_i^2)"}},
             "differences": [],
         },
     )

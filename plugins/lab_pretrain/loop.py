@@ -160,7 +160,7 @@ class PretrainLoop:
         note = self.context.note
         note("parameters", sum(parameter.numel() for parameter in self.parameters))
         note("parameter_types", sorted({str(parameter.dtype) for parameter in self.parameters}))
-        note("flops", {"formula": flops.FORMULA})  # not in words: it says nothing about this run
+        note("flops", {"formula": flops.FORMULA, "meaning": flops.MEANING})  # no text: the head shows those
         note("optimizer_groups", [
             {"weight_decay": group.weight_decay, "parameters": list(group.parameters)}
             for group in optimizer.groups(self.model, self.sections.optimizer.weight_decay)

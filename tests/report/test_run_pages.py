@@ -402,7 +402,7 @@ def test_a_page_has_every_figure_that_a_reader_looks_for(runs: Path) -> None:
 
     for said in (
         "MFU 0.00",
-        "6 (12 L d\u00b2 + V d) T + 12 L d \u03a3s\u00b2",
+        "6 * (12 * L * d^2 + V * d) * T + 12 * L * d * sum(s_i^2)",
         "NVIDIA H100 SXM data sheet, dense BF16",
         "packing fill 98.40 % measured 12 packs of 1,000",
         "Document lengths, train Documents by their number of tokens. 1 to 64 7 65 to 128 3",
@@ -416,6 +416,14 @@ def test_a_page_has_every_figure_that_a_reader_looks_for(runs: Path) -> None:
         "95 % interval of it",
     ):
         assert said in text, said
+
+
+def test_a_loop_that_counts_no_flops_is_shown_no_formula(runs: Path) -> None:
+    run = write(runs)
+    environment = records.read_json(run.environment)
+    records.write_json(run.environment, {**environment, "notes": {}})
+
+    assert "model FLOPs of a step unknown unknown the loop notes no formula" in written(run).text
 
 
 def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from lab.compare.facts import RunFacts
     from lab.compare.measures import Known
 
-FLOPS_FORMULA = "6 (12 L d\N{SUPERSCRIPT TWO} + V d) T + 12 L d \N{GREEK CAPITAL LETTER SIGMA}s\N{SUPERSCRIPT TWO}"
-"""Model FLOPs of a step: L layers, d width, V vocabulary, T tokens, s the length of each segment."""
-
 
 @dataclass(frozen=True)
 class Number:
@@ -49,10 +46,16 @@ def speed(run: RunFacts) -> list[Number]:
         Number("peak of the device", f"{peak / 1e12:,.1f} TFLOP/s", "declared", str(source or ""))
         if isinstance(peak, (int, float))
         else Number("peak of the device", "unknown", "unknown", str(run.measured.get("mfu_reason") or "not recorded")),
-        Number(
-            "model FLOPs of a step", FLOPS_FORMULA, "declared", "T tokens, s segment lengths, full-square attention"
-        ),
+        _formula(run),
     ]
+
+
+def _formula(run: RunFacts) -> Number:
+    """What the loop notes of how it counts the FLOPs that its steps state."""
+    label, noted = "model FLOPs of a step", run.environment.get("notes", {}).get("flops")
+    if isinstance(noted, dict) and noted.get("formula"):
+        return Number(label, str(noted["formula"]), "declared", str(noted.get("meaning") or "as its loop counts them"))
+    return Number(label, "unknown", "unknown", "the loop notes no formula")
 
 
 def cost(run: RunFacts) -> list[Number]:

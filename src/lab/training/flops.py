@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from lab.training.precision import BF16_AUTOCAST
 
 FORMULA = "6 * (12 * L * d^2 + V * d) * T + 12 * L * d * sum(s_i^2)"
-"""L layers, d width, V vocabulary, T tokens, s_i segment lengths: a full square of attention, no norms, no look-ups."""
+MEANING = (
+    "L layers, d width, V vocabulary, T tokens, s_i segment lengths; attention in full squares, no norms, no look-ups"
+)
 
 _H100 = "NVIDIA H100 datasheet: 1,979 TFLOPS BF16 with sparsity, dense is half"
 _A100 = "NVIDIA A100 datasheet: 312 TFLOPS BF16, dense"
