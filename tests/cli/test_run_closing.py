@@ -54,3 +54,13 @@ def test_what_is_no_file_is_named_and_the_rest_of_the_closing_stays(run, name, m
     printed = capsys.readouterr()
     assert f"lab runs logs {run.id}" in printed.out or f"lab runs show {run.id}" in printed.out
     assert "is not a regular file" in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(1, ("10.0438", "over 1 step")), (2, ("11.0000 -> 10.0438", "over 2 steps"))]
+)
+def test_a_loss_of_one_step_went_nowhere(steps, told):
+    first = 11.0 if steps > 1 else 10.0438
+    summary = {"steps": steps, "loss": {"first": first, "last": 10.0438}}
+
+    assert [(value, meaning) for name, value, meaning in run_closing.figures_of(summary) if name == "loss"] == [told]

@@ -177,3 +177,11 @@ def test_a_narrow_terminal_leaves_columns_out_and_cuts_no_figure(project, column
         for name in ("smoke-20261201-0915-aaaa", "smoke-20261201-0916-bbbb")
     ]
     assert lines[2:] == ([f"Left out in 80 columns: {left_out}. See them with --columns run,took"] if left_out else [])
+
+
+def test_a_slow_run_still_has_a_speed(lab, project):
+    write(project / ".runs", seconds=4000.0)
+
+    (line,) = lab("runs", "--columns", "run,tokens_per_second").out.splitlines()[1:]
+
+    assert 0 < float(line.split()[1]) < 1

@@ -78,8 +78,8 @@ def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
         return
     loss, measured = _table(summary, "loss"), _table(summary, "measured")
     if loss.get("first") is not None:
-        both = f"{_nats(loss.get('first'))} -> {_nats(loss.get('last'))}"
-        yield "loss", both, f"over {_steps(summary, 'step')}"
+        before = f"{_nats(loss.get('first'))} -> " if summary.get("steps") != 1 else ""
+        yield "loss", f"{before}{_nats(loss.get('last'))}", f"over {_steps(summary, 'step')}"
     evaluations = [one for one in loss.get("evaluations") or () if isinstance(one, dict)]
     if evaluations:
         first, last = evaluations[0], evaluations[-1]

@@ -39,7 +39,12 @@ def quantity(value: float | None, unit: str = "") -> str:
 
 def speed(tokens_per_second: float) -> str:
     """Tokens per second in words; a step that is looked at closely may take seconds a token."""
-    return f"{tokens_per_second:,.0f} tokens/s" if tokens_per_second >= 10 else f"{tokens_per_second:.2g} tokens/s"
+    return f"{rate(tokens_per_second)} tokens/s"
+
+
+def rate(tokens_per_second: float) -> str:
+    """The same without its unit."""
+    return f"{tokens_per_second:,.0f}" if tokens_per_second >= 10 else f"{tokens_per_second:.2g}"
 
 
 def moved(difference: float | None, unit: str) -> str:
