@@ -29,8 +29,8 @@ same in a terminal.*
 - Results go to standard output, progress and warnings to standard error. With `--json` standard output is one JSON
   document.
 - An **experiment** is the name of a file in `experiments/`, or a path of a TOML file.
-- A **run** is named by its id, the start of its id, its experiment (the newest run of it), `latest`, its machine's id,
-  or a path.
+- A **run** is named by its id, the start of its id, its experiment, a tag, `latest`, its machine's id, or a path.
+  An experiment means its newest run; where runs are compared or reported, the newest that completed without `--set`.
 - An option that takes several values is given once for each: `--set seed=1 --set train.steps=3`.
 - Plugins may add commands of their own: `lab plugins` names them.
 - `lab --install-completion` teaches bash, zsh, fish or PowerShell to complete commands, experiments, runs, backends,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from lab.errors import UsageError
 from lab.runs import records
 from lab.runs.directory import RunDirectory, every
-from lab.runs.find import find
+from lab.runs.find import as_written, find
 from lab.runs.index import rows
+from lab.runs.tags import change
 from lab.settings import read_settings
 
 A, B, C = "smoke-20261201-0915-7f3a", "smoke-20261201-0916-7f3b", "corrected-20261202-1000-0000"
@@ -121,3 +122,37 @@ def test_the_latest_of_one_minute_is_the_one_that_was_made_last(project):
     assert [row.id[-4:] for row in rows(settings)] == ends
     assert find("latest", settings).id.endswith("bbbb")
     assert find("smoke", settings).id.endswith("bbbb")
+
+
+@pytest.mark.parametrize(
+    ("made", "chosen", "told"),
+    [
+        ([("completed", []), ("completed", [])], 1, ""),
+        ([("completed", []), ("completed", ["seed=1"])], 0, "has --set"),
+        ([("completed", []), ("failed", [])], 0, "is failed"),
+        ([("completed", []), ("completed", ["seed=1"]), ("stopped", [])], 0, "is stopped"),
+        ([("completed", ["seed=1"]), ("failed", [])], 0, "is failed"),
+        ([("completed", ["seed=1"]), ("completed", ["seed=2"])], 1, ""),
+        ([("failed", []), ("stopped", [])], 1, ""),
+    ],
+)
+def test_what_is_compared_is_the_run_that_completed_as_its_file_says(project, caplog, made, chosen, told):
+    settings = read_settings()
+    for number, (word, overrides) in enumerate(made):
+        run = RunDirectory(settings.runs_folder / f"smoke-20261201-091{number}-aaaa")
+        run.path.mkdir(parents=True)
+        records.write_json(run.config, {"overrides": overrides})
+        records.write_json(run.outcome, {"status": word, "attempt": 1})
+
+    assert find("smoke", settings, as_written).id == f"smoke-20261201-091{chosen}-aaaa"
+    assert find("smoke", settings).id == f"smoke-20261201-091{len(made) - 1}-aaaa"
+    assert (told in caplog.text) if told else not caplog.text
+
+
+def test_a_tag_names_its_run_and_several_are_listed(settings):
+    change(RunDirectory(settings.runs_folder / C), ["before-lunch"])
+    assert find("before-lunch", settings).id == C
+
+    change(RunDirectory(settings.runs_folder / A), ["before-lunch"])
+    with pytest.raises(UsageError, match="names 2 runs"):
+        find("before-lunch", settings)

@@ -31,7 +31,7 @@ def compare(
     from lab.cli import compare_view
     from lab.compare import comparison, facts, gates
     from lab.errors import UsageError
-    from lab.runs.find import find
+    from lab.runs.find import as_written, find
     from lab.settings import read_settings
 
     if as_json + as_markdown + as_html > 1:
@@ -40,7 +40,7 @@ def compare(
         raise UsageError("lab compare needs two runs or more.", "`lab runs` lists them.")
     wanted, bounds = gates.questions(require), [gates.bound(text) for text in fail_if or ()]
     settings = read_settings()
-    result = comparison.compare([facts.read(find(run, settings)) for run in runs])
+    result = comparison.compare([facts.read(find(run, settings, as_written)) for run in runs])
     form = "json" if as_json else "md" if as_markdown else "html" if as_html else "text"
     compare_view.show(result, form, only_changed=only_changed)
     gates.require(result, wanted)

@@ -18,9 +18,9 @@ def write_pages(names: Sequence[str], publish: Path | None, *, index: bool, sett
     from lab.report.index import write_index
     from lab.report.page import write
     from lab.report.publishing import publish as publish_runs
-    from lab.runs.find import find
+    from lab.runs.find import as_written, find
 
-    runs = [find(name, settings) for name in names]
+    runs = [find(name, settings, as_written) for name in names]
     if publish is not None and runs:
         yield publish_runs(runs, settings.project / publish, _hidden(settings))
     elif len(runs) == 1:

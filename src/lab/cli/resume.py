@@ -11,7 +11,10 @@ from lab.cli import completion
 
 def resume(
     run: Annotated[
-        str, typer.Argument(help="Id of a run, the start of it, latest, or a path.", autocompletion=completion.runs)
+        str,
+        typer.Argument(
+            help="A run's id, the start of it, latest, an experiment, a tag, or a path.", autocompletion=completion.runs
+        ),
     ] = "latest",
     as_recorded: Annotated[
         bool, typer.Option("--as-recorded", help="Use the experiment and code kept in the run, whatever changed since.")

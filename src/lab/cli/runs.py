@@ -16,7 +16,8 @@ group = new("Runs of this project: list, show, logs, stop, tag, rm, track.")
 Run = Annotated[
     str,
     typer.Argument(
-        help="Id of a run, the start of it, latest, a machine's id, or a path.", autocompletion=completion.runs
+        help="A run's id, the start of it, latest, an experiment, a tag, a machine's id, or a path.",
+        autocompletion=completion.runs,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

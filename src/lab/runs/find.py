@@ -1,29 +1,54 @@
-"""From what a person types to a run directory: an id, its start, `latest`, an experiment, a machine's id, a path."""
+"""From what a person types to a run: an id, its start, `latest`, an experiment, a tag, a machine's id, or a path."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError, did_you_mean
-from lab.runs import records
+from lab.runs import records, tags
 from lab.runs.directory import CONFIG, NAME, RunDirectory, every
+from lab.runs.status import status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lab.settings import Settings
 
+Choice = Callable[[Sequence[RunDirectory]], RunDirectory]
+logger = logging.getLogger(__name__)
 LATEST = "latest"
 _SHOWN = 5
 
 
-def find(reference: str, settings: Settings) -> RunDirectory:
-    """The one run that `reference` names. Raises `UsageError` when there is none or more than one."""
+def newest(runs: Sequence[RunDirectory]) -> RunDirectory:
+    """Which of an experiment's runs, oldest first, its name means."""
+    return runs[-1]
+
+
+def as_written(runs: Sequence[RunDirectory]) -> RunDirectory:
+    """Which of an experiment's runs its name means where results are looked at.
+
+    The newest that completed as the file says, without --set; else the newest that completed; else the newest.
+    """
+    completed = [run for run in reversed(runs) if status(run).word == "completed"]
+    chosen = next((run for run in completed if not _overridden(run)), (completed or runs[-1:])[0])
+    if chosen is not runs[-1]:
+        name = NAME.sub(r"\g<experiment>", chosen.id)
+        why = "has --set" if completed and completed[0] is runs[-1] else f"is {status(runs[-1]).word}"
+        logger.warning("%s: took %s; its newest run, %s, %s.", name, chosen.id, runs[-1].id, why)
+    return chosen
+
+
+def find(reference: str, settings: Settings, choose: Choice = newest) -> RunDirectory:
+    """The one run that `reference` names; `choose` takes one where it names an experiment.
+
+    Raises `UsageError` when there is none or more than one.
+    """
     if not reference or "\0" in reference:
         raise UsageError(
-            "A run is named by its id, its start, 'latest', its experiment, its machine's id, or its path."
+            "A run is named by its id, its start, 'latest', its experiment, a tag, its machine's id, or its path."
         )
     if os.sep in reference or reference in (os.curdir, os.pardir):
         return _at(Path(os.path.expanduser(reference)).absolute())
@@ -32,7 +57,7 @@ def find(reference: str, settings: Settings) -> RunDirectory:
         raise _unknown(reference, runs, settings)
     if reference == LATEST:
         return runs[-1]
-    named = _named(reference, runs)
+    named = _named(reference, runs, choose)
     if len(named) == 1:
         return named[0]
     if named:
@@ -55,19 +80,28 @@ def _unknown(reference: str, runs: Sequence[RunDirectory], settings: Settings) -
     return UsageError(f"No run is called '{reference}'.", did_you_mean(reference, _recent(runs)))
 
 
-def _named(reference: str, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
-    """The runs that a name can mean, by the first rule that finds any: id, experiment, start of the id, machine."""
+def _named(reference: str, runs: Sequence[RunDirectory], choose: Choice) -> list[RunDirectory]:
+    """The runs that a name can mean, by the first rule that finds any."""
     return (
         [run for run in runs if run.id == reference]
-        or _newest_of(reference, runs)
+        or _of_experiment(reference, runs, choose)
         or [run for run in runs if run.id.startswith(reference)]
+        or [run for run in runs if reference in tags.read(run).tags]
         or [run for run in runs if _is_on(run, reference)]
     )
 
 
-def _newest_of(experiment: str, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
-    """The newest run of the experiment of exactly this name, whatever else begins with it."""
-    return [run for run in runs if (parts := NAME.match(run.id)) and parts["experiment"] == experiment][-1:]
+def _of_experiment(experiment: str, runs: Sequence[RunDirectory], choose: Choice) -> list[RunDirectory]:
+    """One run of the experiment of exactly this name, whatever else begins with it."""
+    found = [run for run in runs if (parts := NAME.match(run.id)) and parts["experiment"] == experiment]
+    return [choose(found)] if found else []
+
+
+def _overridden(run: RunDirectory) -> bool:
+    try:
+        return bool((records.read_json(run.config) or {}).get("overrides"))
+    except LabError:
+        return True  # what it was told cannot be known
 
 
 def _at(path: Path) -> RunDirectory:
