@@ -114,6 +114,15 @@ def test_a_dry_run_shows_the_plan_and_the_exact_bundle_and_writes_nothing(lab, p
     assert sorted(project.rglob("*")) == before
 
 
+def test_what_is_changed_is_said_before_it_runs(lab, project):
+    said = "optimizer.learning_rate 0.0003 -> 0.003, from smoke"
+
+    done = lab("run", "smoke", "--set", "optimizer.learning_rate=3e-3", "--dry-run")
+
+    assert said in done.out
+    assert "change " not in lab("run", "smoke", "--dry-run").out
+
+
 def test_a_dry_run_sums_the_bundle_up_and_lists_its_files_only_when_asked(lab, own_code):
     record = json.loads(lab("run", "quick", "--dry-run", "--json").out)["bundle"]
 

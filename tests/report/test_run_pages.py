@@ -87,6 +87,12 @@ def test_the_declared_change_stands_first(runs: Path) -> None:
     assert "attention.name sdpa flex" in outline.text
 
 
+def test_a_part_without_options_is_declared_on(runs: Path) -> None:
+    outline = written(write(runs, overrides=("observers.memory-snapshot={}",)))
+
+    assert "observers.memory-snapshot - on" in outline.text
+
+
 def test_a_whole_run_has_every_section_that_its_records_allow(runs: Path) -> None:
     outline = written(write(runs, dollars=0.4))
 

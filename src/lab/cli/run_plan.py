@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lab.cli import run_offer
+from lab.cli import experiment_view, run_offer
 from lab.cli.output import console, plain, table
 from lab.cli.output import show as output
 from lab.compare.formats import counted, size
@@ -68,7 +68,8 @@ def show(plan: Plan, trackers: Sequence[str], *, files: bool = False) -> None:
 
 
 def _facts(plan: Plan, trackers: Sequence[str]) -> Table:
-    rows = [("backend", f"{plan.backend_choice.name}: {plan.quote.description}", "")]
+    rows = [("change", line, "") for line in _changes(plan)]
+    rows.append(("backend", f"{plan.backend_choice.name}: {plan.quote.description}", ""))
     rows += [("", plan.quote.unknown, "yellow")] if plan.quote.unknown else []
     rows += [(name, value, "") for name, value in run_offer.facts(plan)]
     rows += [("stages", f"{stage.name}: {' '.join(stage.argv)}", "") for stage in plan.job.stages]
@@ -92,7 +93,8 @@ def announce(plan: Plan, run_id: str) -> None:
     """Say on standard error what starts now, in as few lines as it takes."""
     from rich.text import Text
 
-    facts = [("run", run_id, "bold"), ("backend", f"{plan.backend_choice.name}: {plan.quote.description}", "")]
+    facts = [("run", run_id, "bold"), *(("change", line, "") for line in _changes(plan))]
+    facts.append(("backend", f"{plan.backend_choice.name}: {plan.quote.description}", ""))
     facts.append(("code", f"{code(plan)}, {counted(len(plan.bundle.files), 'file')}", ""))
     facts += [("differs", line, "yellow") for line in differing(plan)]
     facts += [("left out", f"{skipped.path}: {skipped.reason}", "yellow") for skipped in plan.bundle.skipped]
@@ -121,6 +123,16 @@ def confirm(quote: Quote, *, yes: bool) -> None:
     import typer
 
     typer.confirm(f"{quote.description}, at most ${quote.max_dollars:.2f}. Start?", abort=True, err=True)
+
+
+def _changes(plan: Plan) -> list[str]:
+    """What the experiment, or --set, declares to change in what it stands on."""
+    declared, written = plan.loaded.declarations[-1:], experiment_view.value
+    return [
+        f"{change.key} {written(change.before)} -> {written(change.after)}, from {link.base}"
+        for link in declared
+        for change in link.changes
+    ]
 
 
 def differing(plan: Plan) -> list[str]:
