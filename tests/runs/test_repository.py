@@ -190,6 +190,23 @@ def test_a_token_in_the_remote_is_never_recorded(checkout, monkeypatch):
     assert record["repository"]["remote"] == "https://github.com/o/r.git"
 
 
+@pytest.mark.parametrize(
+    ("address", "recorded"),
+    [
+        ("/home/me/secret-client/lab", "folder lab"),
+        ("file:///home/me/lab.git", "folder lab.git"),
+        ("../lab/", "folder lab"),
+        ("~/lab", "folder lab"),
+        ("host:o/r.git", "host:o/r.git"),
+        ("https://example.org/o/r", "https://example.org/o/r"),
+    ],
+)
+def test_a_remote_on_this_machine_is_recorded_without_its_place(checkout, address, recorded):
+    git(checkout, "remote", "add", "origin", address)
+
+    assert describe(checkout, NOTHING).remote == recorded
+
+
 def test_any_remote_is_taken_where_there_is_no_origin(checkout):
     git(checkout, "remote", "add", "fork", "git@host:o/r.git")
 

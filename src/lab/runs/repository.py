@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from lab.runs.secrets import Secrets
 
@@ -123,6 +123,13 @@ def without_credentials(address: str) -> str:
     return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", ""))
 
 
+def without_place(address: str) -> str:
+    """A folder's address, as of a clone on the same machine, by the folder's name alone: no record says where it is."""
+    path = address.removeprefix("file://")
+    local = path != address or path.startswith(("/", "./", "../", "~")) or path in (".", "..")
+    return f"folder {PurePosixPath(path).name or path}" if local else address
+
+
 def _status(folder: Path) -> tuple[dict[str, str], list[str], list[str]]:
     """The head's facts, and the names of tracked changes and untracked files; staging changes nothing here."""
     output = _git(folder, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal")
@@ -173,7 +180,7 @@ def _remote(folder: Path) -> str | None:
         address = _git(folder, "config", "--get", f"remote.{name}.url").decode("utf-8", "surrogateescape").strip()
     except GitFailed:
         return None
-    return without_credentials(address)
+    return without_place(without_credentials(address))
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
