@@ -251,7 +251,7 @@ def test_a_run_of_one_step_shows_its_one_value_and_claims_no_interval(runs: Path
 
     assert "training loss 9.1943 measured step 1" in outline.text
     assert "all targets over all time of 1 normal step" in outline.text
-    assert "95 % interval of it unknown unknown too few steps" in outline.text
+    assert "95 % interval of it unknown unknown fewer than 40 normal steps" in outline.text
     assert (
         "Loss over tokens, training 1,000 tokens 9.1943 Loss over tokens, evaluation 0 tokens 10.0000" in outline.text
     )

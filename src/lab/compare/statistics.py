@@ -23,6 +23,8 @@ MOST_BLOCKS = 200
 """More make the interval no better: a long run gets longer blocks instead."""
 BLOCKS = 20
 """At least so many blocks must stay, or the bootstrap says too little to be shown."""
+FEWEST_STEPS = 2 * BLOCKS
+"""With fewer, no interval is shown."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def rate_interval(amounts: Sequence[float], seconds: Sequence[float], seed: int 
     The run's end is joined to its beginning, so that every step is drawn equally often.
     """
     count = len(seconds)
-    if count < 2 * BLOCKS or rate(amounts, seconds) is None:
+    if count < FEWEST_STEPS or rate(amounts, seconds) is None:
         return None
     length = max(block_length(seconds), count // MOST_BLOCKS)
     blocks = count // length

@@ -110,7 +110,7 @@ def _interval(run: RunFacts) -> Number:
     targets, seconds = run.steps.column("targets"), run.steps.column("seconds")
     one = statistics.rate_interval([targets[p] for p in places], [seconds[p] for p in places])
     text = formats.interval(one, "tokens/s") or "unknown"
-    how = statistics.LABEL if one else "too few steps"
+    how = statistics.LABEL if one else f"fewer than {statistics.FEWEST_STEPS} normal steps"
     return Number("95 % interval of it", text, "derived" if one else "unknown", how)
 
 
@@ -125,7 +125,8 @@ def _utilisation(run: RunFacts) -> Number:
 def _peak(run: RunFacts) -> Number:
     peak = _float(run.measured.get("peak_allocated_bytes"))
     if peak is None:
-        return Number("peak memory", "unknown", "unknown", "the device has no allocator that counts")
+        why = "the device has no allocator that counts" if run.device else "no device was recorded"
+        return Number("peak memory", "unknown", "unknown", why)
     reserved = formats.quantity(_float(run.measured.get("peak_reserved_bytes")), "bytes")
     return _quantity("peak memory", peak, "bytes", "measured", f"allocated in a normal step; {reserved} reserved")
 
