@@ -145,7 +145,9 @@ def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
         return
     if ending.word == "failed":
         yield f"lab runs logs {run.id}"
-    yield f"lab resume {run.id}"
+        yield f"lab resume {run.id} (once it is mended)"
+    else:
+        yield f"lab resume {run.id}"
 
 
 def _show_log(run: RunDirectory) -> None:
