@@ -16,7 +16,7 @@ from lab.jobs import CODE, PYTHON, RUN, STORE, archive, stages
 from lab.runs import logs, records, regular
 from lab.runs.directory import RunDirectory
 from lab.runs.index import rows
-from lab.runs.status import attempt_lines, execution, is_held
+from lab.runs.status import attempt_lines, execution, is_held, unrecorded
 from lab.settings import read_settings
 from lab_local.variables import stage_variables
 
@@ -61,7 +61,10 @@ class LocalBackend:
 
     def state(self, receipt: Receipt) -> JobState:
         """Read the runner's lines, and see whether it lives."""
-        now = execution(_run(receipt))
+        run = _run(receipt)
+        now = execution(run)
+        if now.phase == "waiting":  # it entered before `submit` returned
+            return JobState("lost", reason=unrecorded(run))
         phase = "lost" if now.phase == "elsewhere" else now.phase
         return JobState(phase, now.stage, now.exit_code, now.reason)
 

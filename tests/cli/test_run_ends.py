@@ -83,7 +83,7 @@ def start(project):
 
     yield start
     for command in started:
-        if is_held(command.run.stages):
+        if command.run is not None and is_held(command.run.stages):
             os.kill(command.runner(), signal.SIGQUIT)
         command.process.kill()
         command.process.communicate()
@@ -175,6 +175,17 @@ def test_a_killed_runner_is_a_lost_run_that_says_so(start):
     assert code == 1
     assert "lost: the stage runner vanished during train" in output
     eventually(lambda: not is_alive(command.stage))
+
+
+@pytest.mark.parametrize("harm", ["rm {run}/stages.jsonl", "rm -r {run}"])
+def test_a_run_that_destroys_its_own_records_ends_as_lost(start, harm):
+    command = start(WAITS + "; " + harm)
+    (command.run.path / "go").touch()
+
+    code, output = command.end()
+
+    assert code == 1
+    assert "stages.jsonl holds nothing of this attempt" in output or "has disappeared" in output
 
 
 def test_two_runs_at_once_do_not_meet(start):

@@ -164,6 +164,30 @@ def test_the_latest_attempt_counts(run):
     assert (status(run).word, status(run).attempt) == ("completed", 2)
 
 
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "the attempt before"])
+def test_a_run_of_this_machine_whose_stage_records_are_gone_is_lost(run, left):
+    if left == "the attempt before":
+        entered(run)
+    elif left == "an empty file":
+        run.stages.touch()
+    outcome(run, "running", attempt=2)
+    records.write_json(run.receipt, {"backend": "local", "handle": str(run.path)})
+
+    found = status(run)
+
+    assert (found.word, found.reason) == (
+        "lost", "stages.jsonl holds nothing of this attempt, and no stage runner is at work",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("handle", ["pod-1", "smoke-1", None, 5])
+def test_a_run_of_another_machine_waits_for_its_stage_records(run, handle):
+    outcome(run, "running")
+    records.write_json(run.receipt, {"backend": "rented", "handle": run.id if handle == "smoke-1" else handle})
+
+    assert status(run).word == "running"
+
+
 def test_before_anything_started_it_is_created(run):
     assert status(run).word == "created"
 

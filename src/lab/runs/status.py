@@ -81,7 +81,23 @@ def status(run: RunDirectory) -> Status:
         return replace(derived, word=verdict(code), exit_code=code, ended=now.ended)
     if now.phase == "running" or now.phase == "lost":
         return replace(derived, word=now.phase)
+    if now.phase == "waiting" and recorded.word == "running" and _runs_in_its_folder(run):
+        return replace(derived, word="lost", reason=unrecorded(run))
     return recorded
+
+
+def unrecorded(run: RunDirectory) -> str:
+    """Why a job that was started here is lost when nothing is known of it: its runner had written its entry by then."""
+    return f"{run.stages.name} holds nothing of this attempt, and no stage runner is at work"
+
+
+def _runs_in_its_folder(run: RunDirectory) -> bool:
+    """Whether the run was submitted to run on this machine, in this directory: such a receipt's handle is its path."""
+    try:
+        handle = (records.read_json(run.receipt) or {}).get("handle")
+    except LabError:
+        return False
+    return isinstance(handle, str) and os.path.isabs(handle) and os.path.basename(handle) == run.id
 
 
 def verdict(exit_code: int) -> Word:
