@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -7,8 +8,10 @@ import pytest
 from sample_runs import write
 
 from lab.compare import facts, gates
+from lab.compare.changes import Mark
 from lab.compare.comparison import compare
 from lab.errors import Refused, Regression, UsageError
+from lab.runs import records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +69,20 @@ def test_a_bound_on_what_is_not_comparable_is_refused_rather_than_judged(tmp_pat
 def test_a_figure_that_is_missing_or_nan_breaks_its_bound(tmp_path: Path) -> None:
     with pytest.raises(Regression, match="missing or not a number"):
         gates.fail_if(compared(tmp_path, nan_steps=frozenset(range(1, 21))), [gates.bound("loss:+0.02")])
+
+
+def test_a_bound_on_loss_is_not_judged_by_the_training_loss_where_one_run_was_never_evaluated(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    one, other = write(runs), write(runs, id=OTHER)
+    lines = [line for line in records.read_lines(other.metrics) if line["kind"] != "evaluation"]
+    other.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    comparison = compare([facts.read(one), facts.read(other)])
+
+    found = {change.measure.name: (change.mark, change.words) for change in comparison.pairs[0].changes}
+
+    assert found["validation loss"] == (Mark.BROKEN, "missing in B")
+    with pytest.raises(Regression, match=r"loss is missing or not a number; loss:\+1% cannot hold"):
+        gates.fail_if(comparison, [gates.bound("loss:+1%")])
 
 
 @pytest.mark.parametrize(("floor", "broken"), [(-4.0, True), (-6.0, False)])

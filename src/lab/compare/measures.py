@@ -68,7 +68,7 @@ def tokenizers_differ(runs: Sequence[RunFacts]) -> bool:
 
 
 def _loss(runs: Sequence[RunFacts]) -> Iterator[Measure]:
-    evaluated = alignment.common_tokens(runs, evaluated=True)
+    evaluated = alignment.common_tokens([run for run in runs if len(run.evaluations)], evaluated=True)
     trained = alignment.common_tokens(runs, evaluated=False)
     if evaluated is not None:
         yield _read_off("validation loss", "nats/token", runs, evaluated, alignment.validation_loss)
@@ -81,9 +81,10 @@ def _read_off(
     name: str, unit: str, runs: Sequence[RunFacts], tokens: float, value: Callable[[RunFacts, float], Point]
 ) -> Measure:
     points = [value(run, tokens) for run in runs]
-    exact = all(point.exact for point in points) and unit != "bits/byte"
+    there = [point for point in points if point.value is not None]
+    exact = all(point.exact for point in there) and unit != "bits/byte"
     where = f"at {tokens:,.0f} tokens"
-    how = where if all(point.exact for point in points) else f"{where}, on the line between neighbouring points"
+    how = where if all(point.exact for point in there) else f"{where}, on the line between neighbouring points"
     values = tuple(
         None if point.value is None or (_nan(point.value) and unit == "bits/byte") else point.value for point in points
     )
