@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,8 +17,9 @@ from lab.jobs import CODE, PYTHON, RUN, STORE, archive, stages
 from lab.runs import logs, records, regular
 from lab.runs.directory import RunDirectory
 from lab.runs.index import rows
+from lab.runs.secrets import Secrets
 from lab.runs.status import attempt_lines, execution, is_held, unrecorded
-from lab.settings import read_settings
+from lab.settings import read_settings, variables
 from lab_local.variables import stage_variables
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ class LocalBackend:
             run.logs.mkdir(exist_ok=True)
             records.write_json(run.stage_plan, plan)
             records.write_json(run.receipt, {"schema": 1, "backend": receipt.backend, "handle": receipt.handle})
-            _start(run.stage_plan, stage_variables(os.environ, job.forwarded, code), run.path)
+            covered = Secrets(variables(read_settings().project)).values
+            _start(run.stage_plan, stage_variables(os.environ, job.forwarded, code), run.path, covered)
         except OSError as error:
             raise regular.unwritable(run.path, error) from error
         return receipt
@@ -124,10 +127,10 @@ def _run(receipt: Receipt) -> RunDirectory:
     return RunDirectory(Path(receipt.handle))
 
 
-def _start(plan: Path, environment: dict[str, str], folder: Path) -> None:
+def _start(plan: Path, environment: dict[str, str], folder: Path, covered: Sequence[str]) -> None:
     command = [sys.executable, "-I", "-S", stages.__file__, "--detach", str(plan)]
     started = subprocess.run(
-        command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        command, env=environment, cwd=folder, input=json.dumps(covered), capture_output=True, text=True,
         errors="replace", timeout=START_SECONDS, check=False,
     )  # fmt: skip
     if started.returncode:

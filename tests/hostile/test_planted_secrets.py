@@ -17,7 +17,7 @@ TOKEN = "ghp_" + "a1" * 10
 STAGE = """
 [[stages]]
 name = "only"
-run = ["sh", "-c", "env; echo $ACME_API_KEY; echo num_tokens tokenizer"]
+run = ["sh", "-c", "env; echo $ACME_API_KEY; cat $KEYS; echo num_tokens tokenizer"]
 forward = ["ACME_API_KEY"]
 """
 
@@ -40,7 +40,8 @@ def planted(project, monkeypatch):
     subprocess.run(["git", "init", "-q"], check=True)
     remote = f"https://user:{TOKEN}@github.com/o/r.git"
     subprocess.run(["git", "remote", "add", "origin", remote], check=True)
-    (project / "experiments" / "keyed.toml").write_text(f'description = "num_tokens of a tokenizer"\n{STAGE}')
+    text = f'description = "num_tokens of a tokenizer"\n{STAGE}'.replace("$KEYS", str(project / ".env"))
+    (project / "experiments" / "keyed.toml").write_text(text)
     return project
 
 

@@ -170,7 +170,7 @@ class Stage:
         _reap()
 
     def hide(self, secrets: list[bytes]) -> None:
-        """Cover values that were forwarded to the stage and that it printed."""
+        """Cover secret values that the stage printed."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(OSError, ValueError))  # an empty log cannot be mapped
             file = stack.enter_context(os.fdopen(open_file(str(self.log), os.O_RDWR), "r+b"))
@@ -276,6 +276,7 @@ class Runner:
 
     def _values(self, planned: dict[str, Any]) -> list[bytes]:
         found = {part for name in planned["forwarded"] for part in secret_parts(os.environ.get(name, ""))}
+        found.update(self.plan.get("covered", ()))
         return [os.fsencode(part) for part in sorted(found, key=len, reverse=True)]
 
     def _ended(self, name: str, seconds: float, code: int, number: str | None, reason: str) -> None:
@@ -305,10 +306,17 @@ def _is_common(text: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the plan in the foreground, or detached from this process and its terminal."""
+    """Run the plan in the foreground, or detached from this process and its terminal.
+
+    The detached one reads from standard input, which no other process can look into, a JSON list of texts that no log
+    may show although they were not forwarded: a stage may find them in a file of its own.
+    """
     detach = arguments[:1] == ["--detach"]
     plan = json.loads(Path(arguments[-1]).read_text(encoding="utf-8"))
-    return _detached(plan) if detach else _run(plan)
+    if not detach:
+        return _run(plan)
+    plan["covered"] = json.loads(sys.stdin.read() or "[]")
+    return _detached(plan)
 
 
 def _run(plan: dict[str, Any], entered: int | None = None) -> int:

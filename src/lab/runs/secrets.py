@@ -95,6 +95,11 @@ class Secrets:
         known = {part: name for name, value in named.items() for part in parts(value)}
         self._known = dict(sorted(known.items(), key=lambda item: -len(item[0])))
 
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What is covered wherever it stands, the longest first."""
+        return tuple(self._known)
+
     def what_is_in(self, text: str) -> str | None:
         """Say which secret the text contains, or None."""
         return self._token_in(text) or ("a password or token in an address" if _ADDRESS.search(text) else None)
