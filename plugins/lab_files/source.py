@@ -92,7 +92,8 @@ def _expanded(pattern: str) -> list[Path]:
     else:
         found = [Path(path) for path in sorted(glob.glob(full, recursive=True)) if os.path.isfile(path)]
     if not found:
-        raise UsageError(f"data.source.paths: there is no file at {full}.", "Paths are relative to the project.")
+        what = "no text in the folder" if os.path.isdir(full) else "no file at"
+        raise UsageError(f"data.source.paths: there is {what} {full}.", "Paths are relative to the project.")
     return found
 
 

@@ -116,6 +116,17 @@ def test_a_missing_and_a_shortened_file_are_refused_even_unverified(tmp_path):
         TokenCache.open(folder, verify=False)
 
 
+@pytest.mark.parametrize("harm", [lambda path: path.write_text("{"), lambda path: (path.unlink(), path.mkdir())])
+def test_a_manifest_that_cannot_be_read_says_what_to_do(tmp_path, harm):
+    folder = build(tmp_path / "id")
+    harm(folder / "manifest.json")
+
+    with pytest.raises(LabError, match=r"manifest\.json: is not a readable JSON record") as refused:
+        TokenCache.open(folder)
+
+    assert refused.value.do == f"Delete {folder} and prepare the data again."
+
+
 def test_an_edited_manifest_is_refused(tmp_path):
     folder = build(tmp_path / "id")
     manifest = json.loads((folder / "manifest.json").read_text())

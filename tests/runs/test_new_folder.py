@@ -32,6 +32,16 @@ def test_what_is_there_already_stays_and_is_named(tmp_path, make):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_disk_that_is_full_is_told_with_the_folder_that_was_named(tmp_path):
+    with (
+        pytest.raises(LabError, match=r"/b: cannot be written: No space left"),
+        new_folder(tmp_path / "b", "it is kept", "Choose another."),
+    ):
+        raise OSError(28, "No space left on device")  # as a write does, which knows no name
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_no_folder_on_the_way_is_named():
     with pytest.raises(UsageError, match=r"^/dev/null/x/y cannot be made: /dev/null is not a folder"):
         made(Path("/dev/null/x/y"))

@@ -133,7 +133,10 @@ def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a cache. Raises `LabError` when there is none, or when it was edited or is of another format."""
     path = folder / MANIFEST
-    manifest = read_json(path)
+    try:
+        manifest = read_json(path)
+    except LabError as error:
+        raise LabError(error.what, _again(folder)) from error
     if manifest is None:
         raise corrupt(path, "is missing")
     seal = manifest.pop("seal", None)

@@ -42,8 +42,8 @@ def new_folder(target: Path, why: str, do: str) -> Iterator[Path]:
     except OSError as error:
         if os.path.lexists(target):  # made by another command meanwhile
             raise UsageError(f"{target} exists: {why}.", do) from error
-        if not str(error.filename or "").startswith(str(building)):
-            raise
+        if error.filename is not None and not str(error.filename).startswith(str(building)):
+            raise  # about another file; a full disk names none
         raise LabError(f"{target}: cannot be written: {error.strerror}", "Nothing is left there.") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
