@@ -9,6 +9,7 @@ import sample_runs
 
 COMMANDS = "raise SystemExit('never imported')\n"
 NOTHING = "from lab import hookimpl\n"
+OPTIMIZER = ("betas", "clip", "fused", "learning_rate", "weight_decay")
 
 
 @pytest.fixture
@@ -34,8 +35,10 @@ def offered(lab, monkeypatch):
         ("lab runs st", ["stop"]),
         ("lab runs --new", ["--newest"]),
         ("lab run corr", ["corrected"]),
-        ("lab check smoke --set optimizer.cl", ["optimizer.clip="]),
-        ("lab run smoke --set atten", ["attention="]),
+        ("lab check smoke --set optimizer.cl", ["optimizer.clip=", "optimizer.clip=1.0"]),
+        ("lab check nothing --set optimizer.cl", ["optimizer.clip=", "optimizer.clip=VALUE"]),
+        ("lab run smoke --set atten", ["attention=", "attention=sdpa"]),
+        ("lab run smoke --set optimizer.", [f"optimizer.{key}=" for key in OPTIMIZER]),
         ("lab run smoke --backend lo", ["local"]),
         ("lab doctor --backend run", ["runpod"]),
         ("lab doctor --data smoke-fi", ["smoke-fineweb"]),

@@ -111,9 +111,18 @@ def kinds(settings: Settings, ctx: typer.Context) -> Iterator[str]:
     yield from KINDS
 
 
+def keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What an experiment may set, as `optimizer.clip=`, and what it is now once only one key fits.
+
+    With a second word that goes on behind the `=`, bash leaves out the blank with which it ends a complete one.
+    """
+    found = _keys(ctx, incomplete)
+    return found + _now(ctx, found[0]) if len(found) == 1 else found
+
+
 @_completer
-def keys(settings: Settings, ctx: typer.Context) -> Iterator[str]:
-    """What an experiment may set, as `optimizer.clip=`; without the options of parts, which only plugins know."""
+def _keys(settings: Settings, ctx: typer.Context) -> Iterator[str]:
+    """Without the options of parts, which only plugins know."""
     from lab.experiment import Experiment
     from lab.experiment.faults import keys as keys_of
     from lab.experiment.merging import PART_KEYS
@@ -122,6 +131,22 @@ def keys(settings: Settings, ctx: typer.Context) -> Iterator[str]:
     for key in every:
         if key in PART_KEYS or not any(other.startswith(f"{key}.") for other in every):
             yield f"{key}="
+
+
+def _now(ctx: typer.Context, assigned: str) -> list[str]:
+    import json
+
+    from lab.experiment import flat, load
+    from lab.settings import read_settings
+
+    try:
+        name = ctx.params.get("experiment") or ctx.args[0]
+        values = flat(load(name, read_settings().experiments_folder).experiment)
+        key = assigned.removesuffix("=")
+        value = values[key if key in values else f"{key}.name"]
+    except Exception:  # as above: what cannot be loaded has no value to show
+        return [f"{assigned}VALUE"]
+    return [f"{assigned}{value if isinstance(value, str) else json.dumps(value)}"]
 
 
 def _parts(kind: str, settings: Settings) -> Iterator[str]:
