@@ -20,12 +20,15 @@ ENVIRONMENT = {
 }
 """Without a job runner the server starts in half the time and takes a quarter of the memory."""
 
+EXPERIMENTS = "#/experiments"
+"""Where MLflow lists what is in a store; its first page is about something else."""
+
 
 def viewer(place: Place, port: int, run: RunDirectory | None = None) -> tuple[list[str], dict[str, str], str]:
     """Arguments, environment and address, of one run's page if asked. Raises `StoreUnusable` for nothing to show."""
-    path = "" if run is None else f"/{_page_of(run, place)}"
+    path = f"/{EXPERIMENTS if run is None else _page_of(run, place)}"
     if place.uri.startswith(("http://", "https://")):
-        return [], {}, f"{place.uri.rstrip('/')}{path}" if path else place.uri
+        return [], {}, f"{place.uri.rstrip('/')}{path}"
     if place.file is not None:
         if not place.file.exists():
             raise StoreUnusable(

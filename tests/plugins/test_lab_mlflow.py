@@ -426,7 +426,7 @@ def test_mlflows_own_variable_names_another_store(project: Path, monkeypatch: py
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5999")
 
     assert settings.place().uri == "http://127.0.0.1:5999"
-    assert viewer.viewer(settings.place(), 5000) == ([], {}, "http://127.0.0.1:5999")
+    assert viewer.viewer(settings.place(), 5000) == ([], {}, "http://127.0.0.1:5999/#/experiments")
 
 
 def test_the_viewer_has_one_worker_on_this_machine_only(runs: Path) -> None:
@@ -435,7 +435,7 @@ def test_the_viewer_has_one_worker_on_this_machine_only(runs: Path) -> None:
     assert argv[argv.index("--workers") + 1] == "1"
     assert argv[argv.index("--host") + 1] == "127.0.0.1"
     assert variables["MLFLOW_DISABLE_TELEMETRY"] == "true"
-    assert address == "http://127.0.0.1:5123"
+    assert address == "http://127.0.0.1:5123/#/experiments"
 
 
 def test_a_run_is_viewed_on_its_own_page(runs: Path) -> None:
