@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 import warnings
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from lab.errors import LabError
@@ -97,10 +97,20 @@ def probe(file: Path) -> None:
 def _make(file: Path) -> None:
     """Let MLflow make its tables beside the place of the store: cut off half-way, nothing could complete them there."""
     new = file.with_name(f".{file.name}.new")
-    for leftover in file.parent.glob(f"{new.name}*"):
+    _clear(new)
+    try:
+        _client(f"{SQLITE}{new}")
+        new.rename(file)
+    except BaseException:
+        with suppress(OSError):
+            _clear(new)
+        raise
+
+
+def _clear(new: Path) -> None:
+    """Remove what an attempt left, SQLite's own files beside it included."""
+    for leftover in new.parent.glob(f"{new.name}*"):
         leftover.unlink()
-    _client(f"{SQLITE}{new}")
-    new.rename(file)
 
 
 def _client(uri: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,16 @@ def test_a_folder_whose_name_is_no_text_is_named_with_what_to_do(tmp_path):
         opened(tmp_path / "caf\udce9" / "mlflow.db")
 
     assert "LAB_STORE" in caught.value.do
+
+
+def test_a_database_that_could_not_be_made_leaves_nothing(tmp_path, monkeypatch):
+    def full(uri):
+        Path(uri.removeprefix(store.SQLITE)).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "_client", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        store._make(tmp_path / "mlflow.db")
+
+    assert list(tmp_path.iterdir()) == []
