@@ -215,7 +215,13 @@ def named(runs: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     found = [name for name, moment in written.items() if moment >= 0]
-    return sorted(found, key=lambda name: (NAME.sub(r"\g<day>\g<minute>", name), written[name], name))
+    return sorted(found, key=lambda name: (_minute(name), written[name], name))
+
+
+def _minute(name: str) -> str:
+    """What an id says of when it began; another name stands for itself."""
+    parts = NAME.match(name)
+    return parts["day"] + parts["minute"] if parts else name
 
 
 def _written(path: str) -> int:

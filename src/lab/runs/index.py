@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
 from lab.runs import records
-from lab.runs.directory import RunDirectory, named
+from lab.runs.directory import CONFIG, RunDirectory, named
 from lab.runs.row import Row, read_row
 from lab.runs.status import FINAL
 
@@ -60,15 +60,25 @@ def rows(settings: Settings, newest: int | None = None) -> list[Row]:
 
 
 def count(settings: Settings) -> int:
-    """How many runs there are."""
-    return len(_names(settings.runs_folder))
+    """How many runs there are, without putting them in order."""
+    folder = settings.runs_folder
+    try:
+        return sum(os.path.isfile(f"{folder}/{name}/{CONFIG}") for name in os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except OSError as error:
+        raise _unreadable(folder, error) from error
 
 
 def _names(folder: Path) -> list[str]:
     try:
         return named(folder)
     except OSError as error:
-        raise LabError(f"{folder}: cannot be read: {error.strerror}") from error
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: OSError) -> LabError:
+    return LabError(f"{folder}: cannot be read: {error.strerror}")
 
 
 def _stamp(path: str) -> int:

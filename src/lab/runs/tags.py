@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError, UsageError
-from lab.experiment.bounds import not_text
 from lab.runs import records
 from lab.runs.secrets import Secrets
 
@@ -52,6 +51,8 @@ def change(
 
     Raises `UsageError` for a tag that is no word, and for what holds a token or a secret of this machine.
     """
+    from lab.experiment.bounds import not_text  # a listing, which reads tags, needs no experiment
+
     added = list(add)
     require_fit(added, secrets)
     if fault := not_text(note):
