@@ -32,13 +32,24 @@ def as_written(runs: Sequence[RunDirectory]) -> RunDirectory:
 
     The newest that completed as the file says, without --set; else the newest that completed; else the newest.
     """
-    completed = [run for run in reversed(runs) if status(run).word == "completed"]
-    chosen = next((run for run in completed if not _overridden(run)), (completed or runs[-1:])[0])
-    if chosen is not runs[-1]:
+    chosen, latest = _best(runs), runs[-1]
+    if chosen is not latest:
+        word = status(latest).word
+        why = "has --set" if word == "completed" else f"is {word}"
         name = NAME.sub(r"\g<experiment>", chosen.id)
-        why = "has --set" if completed and completed[0] is runs[-1] else f"is {status(runs[-1]).word}"
-        logger.warning("%s: took %s; its newest run, %s, %s.", name, chosen.id, runs[-1].id, why)
+        logger.warning("%s: took %s; its newest run, %s, %s.", name, chosen.id, latest.id, why)
     return chosen
+
+
+def _best(runs: Sequence[RunDirectory]) -> RunDirectory:
+    """Reads no more of them than it takes: there may be thousands."""
+    fallback = None
+    for run in reversed(runs):
+        if status(run).word == "completed":
+            if not _overridden(run):
+                return run
+            fallback = fallback or run
+    return fallback or runs[-1]
 
 
 def find(reference: str, settings: Settings, choose: Choice = newest) -> RunDirectory:
