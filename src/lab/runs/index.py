@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
-from lab.runs import records
-from lab.runs.directory import CONFIG, RunDirectory, named
+from lab.runs import directory, records
+from lab.runs.directory import RunDirectory
 from lab.runs.row import Row, read_row
 from lab.runs.status import FINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from lab.settings import Settings
@@ -37,7 +38,8 @@ _SETTLED_NANOSECONDS = 2_000_000_000
 def rows(settings: Settings, newest: int | None = None) -> list[Row]:
     """The rows of all runs, or of the newest ones, oldest first."""
     folder = settings.runs_folder
-    names = _names(folder)
+    with _readable(folder):
+        names = directory.named(folder)
     if newest is not None and newest <= FEW:
         return [read_row(RunDirectory(folder / name)) for name in names[max(0, len(names) - newest) :]]
     file = settings.store_folder / CACHE_NAME
@@ -60,25 +62,17 @@ def rows(settings: Settings, newest: int | None = None) -> list[Row]:
 
 
 def count(settings: Settings) -> int:
-    """How many runs there are, without putting them in order."""
-    folder = settings.runs_folder
+    """How many runs there are."""
+    with _readable(settings.runs_folder) as folder:
+        return directory.count(folder)
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[Path]:
     try:
-        return sum(os.path.isfile(f"{folder}/{name}/{CONFIG}") for name in os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
+        yield folder
     except OSError as error:
-        raise _unreadable(folder, error) from error
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return named(folder)
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-
-
-def _unreadable(folder: Path, error: OSError) -> LabError:
-    return LabError(f"{folder}: cannot be read: {error.strerror}")
+        raise LabError(f"{folder}: cannot be read: {error.strerror}") from error
 
 
 def _stamp(path: str) -> int:
