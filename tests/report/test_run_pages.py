@@ -87,10 +87,10 @@ def test_the_declared_change_stands_first(runs: Path) -> None:
     assert "attention.name sdpa flex" in outline.text
 
 
-def test_a_part_without_options_is_declared_on(runs: Path) -> None:
+def test_a_part_without_options_is_declared_as_it_is_typed(runs: Path) -> None:
     outline = written(write(runs, overrides=("observers.memory-snapshot={}",)))
 
-    assert "observers.memory-snapshot - on" in outline.text
+    assert "observers.memory-snapshot - true" in outline.text
 
 
 def test_a_whole_run_has_every_section_that_its_records_allow(runs: Path) -> None:

@@ -77,11 +77,14 @@ def load(name: str, folder: Path, overrides: Sequence[str] = ()) -> Loaded:
 
 
 def flat(experiment: Experiment) -> dict[str, object]:
-    """Every key of the resolved experiment as `section.key`, in file order; what is empty is absent."""
+    """Every key of the resolved experiment as `section.key`, in file order; what is empty is absent.
+
+    A part without options, which an experiment may only have or not, is true, as it is typed.
+    """
     present = {
         key: value for key, value in experiment.model_dump(mode="json", exclude_none=True).items() if value != {}
     }
-    return {key: value for key, value in _leaves(present) if value != []}
+    return {key: True if value == {} else value for key, value in _leaves(present) if value != []}
 
 
 def _resolved(chain: Sequence[tuple[Path, Table]], overrides: Sequence[Table]) -> Loaded:

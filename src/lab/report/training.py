@@ -87,11 +87,7 @@ def _plots(charts: Charts, *names: str) -> list[Block]:
 
 
 def _change(change: dict[str, object]) -> tuple[str, str, str]:
-    """A part without options, which only can be there or not, is on."""
-    before, after = (
-        "on" if side == {} else formats.value(side) for side in (change.get("before"), change.get("after"))
-    )
-    return str(change.get("key", "-")), before, after
+    return str(change.get("key", "-")), formats.value(change.get("before")), formats.value(change.get("after"))
 
 
 def _ended(run: RunFacts) -> str:

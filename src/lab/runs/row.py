@@ -114,10 +114,8 @@ def last_change(config: Record) -> tuple[str, list[tuple[str, str, str]]]:
 
 
 def _written(value: object) -> str:
-    """As a person types it; a part without options is only there or not."""
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else "true" if value == {} else json.dumps(value)
+    """As a person types it."""
+    return value if isinstance(value, str) else "-" if value is None else json.dumps(value)
 
 
 def _latest(run: RunDirectory) -> Record:
