@@ -137,11 +137,11 @@ def _prepare_run(path: str, settings: Settings) -> None:
 
 
 def _prepared(experiment: Experiment, settings: Settings, recorded: Record | None = None) -> TokenCache:
-    from lab.cli import data_contents, data_view
-    from lab.data.prepare import prepare
+    from lab.cli import data_view
+    from lab.data.prepare import data_of, prepare
     from lab.plugins import load
 
-    data = data_contents.section(experiment)
+    data = data_of(experiment)
     source = load(settings).build("source", data.source)
     with data_view.progress() as report:
         return prepare(data, source, settings.store_folder, report, recorded=recorded)

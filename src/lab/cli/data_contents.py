@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lab.data.cache import TokenCache, folder_of
-from lab.data.prepare import find, tokenizer_of
+from lab.data.prepare import data_of, find, tokenizer_of
 from lab.data.stats import Packing, first_documents, stats
-from lab.errors import LabError, UsageError
+from lab.errors import LabError
 from lab.launch.resume import recorded_experiment
 from lab.plugins import load
 from lab.runs.find import find as find_run
@@ -17,14 +17,13 @@ from lab.runs.records import read_json
 
 if TYPE_CHECKING:
     from lab.experiment import Experiment
-    from lab.experiment.sections import Data
     from lab.runs.directory import RunDirectory
     from lab.settings import Settings
 
 
 def of_experiment(experiment: Experiment, settings: Settings) -> dict[str, Any]:
     """Of the cache that the experiment would use. Raises `LabError` when it is not prepared."""
-    data = section(experiment)
+    data = data_of(experiment)
     source = load(settings).build("source", data.source)
     tokenizer = tokenizer_of(data, source)
     folder = find(data, source, settings.store_folder, tokenizer)
@@ -57,16 +56,9 @@ def _heads(run: RunDirectory, identity: str, settings: Settings) -> list[dict[st
     if not folder.is_dir():
         return []
     try:
-        data = section(recorded_experiment(run, read_json(run.config) or {}))
+        data = data_of(recorded_experiment(run, read_json(run.config) or {}))
         tokenizer = tokenizer_of(data, load(settings).build("source", data.source))
         return first_documents(TokenCache.open(folder), tokenizer)
     except LabError as error:
         typer.echo(f"The first documents cannot be shown: {error.what}", err=True)
         return []
-
-
-def section(experiment: Experiment) -> Data:
-    """The experiment's [data]. Raises `UsageError` when it has none."""
-    if experiment.data is None:
-        raise UsageError(f"{experiment.name}: has no [data] section, so there is nothing to prepare.")
-    return experiment.data

@@ -10,6 +10,7 @@ from lab.data.building import SplitWriter, building, files_of, on_disk, write_to
 from lab.data.cache import TokenCache, folder_of, identity_of, write_manifest
 from lab.data.collection import RULES, Collection
 from lab.data.recorded import require_same
+from lab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from lab.contracts import Document, Source
     from lab.data.collection import Progress
     from lab.data.tokenizer import Tokenizer
+    from lab.experiment import Experiment
     from lab.experiment.sections import Data
+
+
+def data_of(experiment: Experiment) -> Data:
+    """The experiment's [data]. Raises `UsageError` when it has none."""
+    if experiment.data is None:
+        raise UsageError(f"{experiment.name}: has no [data] section, so there is nothing to prepare.")
+    return experiment.data
 
 
 def prepare(
