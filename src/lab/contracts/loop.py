@@ -60,7 +60,7 @@ class Step:
     micro_batches: int = 1
     learning_rate: float | None = None
     flops: int | None = None
-    """Model FLOPs by the stated formula, or None when the loop knows none."""
+    """Model FLOPs by the formula of the note "flops" (docs/plugins.md), or None when the loop knows none."""
     fed: str | None = None
     """Rolling SHA-256 (hex) over every token, target and segment start fed up to and including this step."""
     values: Mapping[str, Tensor | float] = field(default_factory=dict)
