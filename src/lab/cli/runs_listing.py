@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lab.cli import run_closing
 from lab.cli.output import PIPED_WIDTH, console, plain, print_json, table, terminal_width
 from lab.cli.output import show as output
-from lab.compare.formats import duration, quantity, rate
+from lab.compare.formats import duration, quantity, speed_digits
 from lab.runs import filter as filtering
 from lab.runs import filter_fields, index
 
@@ -153,7 +153,7 @@ def _steps(row: Row) -> Text:
 
 
 def _speed(row: Row) -> Text:
-    return plain(None if row.tokens_per_second is None else rate(row.tokens_per_second))
+    return plain(None if row.tokens_per_second is None else speed_digits(row.tokens_per_second))
 
 
 def _tags(row: Row) -> Text:

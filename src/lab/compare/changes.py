@@ -69,9 +69,7 @@ def change(
     if not ranked and measure.unit == "nats/token":
         return Change(measure, None, None, Mark.NOT_COMPARABLE, "a token is not the same text in both")
     difference = after - before
-    ratio = (
-        difference / abs(before) if before else None
-    )  # its sign says where the figure went, as the difference's does
+    ratio = difference / abs(before) if before else None  # with the sign of the difference
     if difference == 0:
         return Change(measure, 0.0, 0.0, Mark.NO_CLAIM, "the same")
     mark, reason = _mark(measure, place, ratio, judgement)

@@ -39,10 +39,10 @@ def quantity(value: float | None, unit: str = "") -> str:
 
 def speed(tokens_per_second: float) -> str:
     """Tokens per second in words; a step that is looked at closely may take seconds a token."""
-    return f"{rate(tokens_per_second)} tokens/s"
+    return f"{speed_digits(tokens_per_second)} tokens/s"
 
 
-def rate(tokens_per_second: float) -> str:
+def speed_digits(tokens_per_second: float) -> str:
     """The same without its unit."""
     return f"{tokens_per_second:,.0f}" if tokens_per_second >= 10 else f"{tokens_per_second:.2g}"
 
@@ -76,6 +76,8 @@ def value(content: object) -> str:
     """Any recorded value in one short line; a hash by its first characters."""
     if content is None:
         return NOTHING
+    if isinstance(content, bool):
+        return str(content).lower()
     if isinstance(content, dict):
         return ", ".join(f"{key}: {value(inner)}" for key, inner in content.items()) or "none"
     if isinstance(content, (list, tuple)):

@@ -33,10 +33,10 @@ class Bound:
 
     def broken_by(self, change: Change) -> bool:
         """True when the figure moved that far or further."""
-        moved = change.ratio * 100 if self.percent and change.ratio is not None else change.difference
+        moved, allowed = (change.ratio, self.number / 100) if self.percent else (change.difference, self.number)
         if moved is None:
             return True
-        return moved <= self.number if self.number < 0 else moved >= self.number
+        return moved <= allowed if allowed < 0 else moved >= allowed
 
 
 def questions(text: str) -> tuple[str, ...]:
