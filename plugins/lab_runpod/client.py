@@ -17,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from lab.rental.provider import Conflict, NotAuthorized, RateLimited, RequestRejected, UncertainOutcome, Unreachable
 from lab_runpod import errors
+from lab_runpod.settings import KEYS_PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,7 +142,7 @@ class Client:
     def _key(self) -> dict[str, str]:
         key = self.settings.api_key.get_secret_value()
         if not key:
-            raise NotAuthorized("RUNPOD_API_KEY is not set: make a key in the console and put it in .env")
+            raise NotAuthorized(f"RUNPOD_API_KEY is not set: make a key at {KEYS_PAGE} and put it in .env")
         return {"Authorization": f"Bearer {key}"}
 
 

@@ -29,6 +29,10 @@ def _placed(template: str) -> str:
     return template
 
 
+KEYS_PAGE = "https://console.runpod.io/user/settings"
+"""Where a person makes an API key."""
+
+
 class RunPodSettings(BaseSettings):
     """Read from the environment and the project's `.env`."""
 

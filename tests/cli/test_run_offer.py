@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rental import current
 from rental.fake_cloud import JobScript
@@ -40,6 +42,16 @@ def test_the_machine_its_disk_and_the_time_are_named_without_a_key(unasked):
     assert said["time"] == "at most 1.5 h for the job"
 
 
+def test_what_the_machine_is_to_install_is_named(unasked, lab):
+    assert unasked()["installs"].startswith("what the image lacks of torch==2.14.1, liger-kernel==0.8.4, ")
+
+    plan = json.loads(lab("run", "corrected", "--backend", "runpod", "--dry-run", "--json").out)
+
+    assert plan["installs"]["packages"][:2] == ["torch==2.14.1", "liger-kernel==0.8.4"]
+    assert "pydantic>=2.9" in plan["installs"]["requirements"]
+    assert plan["installs"]["torch_index"] == "cu126"
+
+
 @pytest.mark.parametrize(
     ("options", "price"),
     [
@@ -62,4 +74,4 @@ def test_the_offers_are_listed_with_their_price_and_the_most_that_the_run_can_co
 
 
 def test_a_run_on_this_machine_is_offered_nothing(lab):
-    assert not {"machine", "price"} & set(facts(lab("run", "smoke", "--dry-run")))
+    assert not {"machine", "installs", "price"} & set(facts(lab("run", "smoke", "--dry-run")))

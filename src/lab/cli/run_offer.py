@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.cli.output import plain, table
 from lab.compare.formats import counted
-from lab.rental import cost
+from lab.rental import cost, requirements
 from lab.rental.options import RentalOptions
 from lab.rental.planning import volume_gb
 
@@ -28,11 +28,21 @@ def facts(plan: Plan) -> Iterator[tuple[str, str]]:
         return
     yield "machine", f"one {job.needs.gpu or 'GPU of any kind'}; image {(job.needs.image or 'none').partition('@')[0]}"
     yield "disk", _disk(job)
+    yield "installs", _installs(plan)
     yield "time", f"at most {job.seconds / 3600:g} h for the job"
     if quote.candidates:
         yield "price", f"{_listed(quote)}; at most ${quote.max_dollars:.2f} in all, booting and collecting included"
     else:
         yield "price", f"not known here; {_bounds(plan.backend_choice, job)}"
+
+
+def installs(plan: Plan) -> dict[str, Any]:
+    """What a rented machine's install stage would be asked for; empty for a backend that rents nothing."""
+    if not (plan.quote.candidates or plan.quote.unknown):
+        return {}
+    plugins: Any = plan.provenance["plugins"]
+    needed = requirements.needed(plan.job, plugins)
+    return {key: needed[key] for key in ("packages", "requirements", "torch_index")}
 
 
 def offers(quote: Quote) -> Table:
@@ -48,6 +58,14 @@ def _disk(job: Job) -> str:
     own = volume_gb(job)
     lasting = f"network volume {job.needs.network_volume}" if own is None else f"{own} GB that outlive a stop"
     return f"{job.needs.disk_gb} GB, and {lasting}"
+
+
+def _installs(plan: Plan) -> str:
+    needed = installs(plan)
+    others = [line for line in needed["requirements"] if line not in needed["packages"]]
+    names = [*needed["packages"], f"{counted(len(others), 'requirement')} of lab and its plugins"]
+    index = f" (torch from the index {needed['torch_index']})" if needed["torch_index"] else ""
+    return f"what the image lacks of {', '.join(names)}{index}"
 
 
 def _listed(quote: Quote) -> str:

@@ -33,6 +33,7 @@ def record(plan: Plan, trackers: Sequence[str]) -> Record:
         "backend": plan.backend_choice.name,
         "quote": plan.quote,
         "job": plan.job.record(),
+        "installs": run_offer.installs(plan),
         "differences": plan.differences,
         "trackers": list(trackers),
         "provenance": plan.provenance,

@@ -22,8 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from importlib.metadata import Distribution
 
+    from lab.jobs import Job
+
 TRAINING_EXTRAS = ("train", "embedded", "gpu")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
+
+
+def needed(job: Job, plugins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the install stage is to provide for a job and for the plugins of its run's provenance."""
+    lines, carried = of_plugins(plugins)
+    return {
+        "packages": list(job.needs.packages),
+        "requirements": [*of_lab(), *lines],
+        "torch_index": job.needs.torch_index,
+        "distributions": [*bundled(), *carried],
+    }
 
 
 def of_lab(extras: tuple[str, ...] = TRAINING_EXTRAS) -> list[str]:

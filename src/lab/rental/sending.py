@@ -78,14 +78,7 @@ def job_request(rental: Rental) -> JobRequest:
     job, run = rental.job, rental.run
     same = {placeholder: placeholder for placeholder in (PYTHON, RUN, CODE, STORE)}
     plan = job.stage_plan(same, records=f"{RUN}/{run.stages.name}", logs=f"{RUN}/{run.logs.name}")
-    plugins = (records.read_json(run.provenance) or {}).get("plugins") or ()
-    lines, carried = requirements.of_plugins(plugins)
-    needed = {
-        "packages": list(job.needs.packages),
-        "requirements": [*requirements.of_lab(), *lines],
-        "torch_index": job.needs.torch_index,
-        "distributions": [*requirements.bundled(), *carried],
-    }
+    needed = requirements.needed(job, (records.read_json(run.provenance) or {}).get("plugins") or ())
     files = {path.name: path.read_text(encoding="utf-8") for path in (run.config, run.provenance) if path.is_file()}
     return JobRequest(rental.facts.request_id, job.bundle_sha256, plan, needed, files)
 
