@@ -22,10 +22,10 @@ install: $(STAMP)  ## Create .venv and install lab with everything that needs no
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@sed -e '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' constraints.txt > $(CONSTRAINTS)
-	@echo "installing into $(VENV): this takes a few minutes the first time"
+	@echo "installing torch and then lab with its libraries into $(VENV): a few minutes the first time"
 	@# A CPU wheel calls itself 2.13.0+cpu; pip takes it for torch==2.13.0 only when asked by name first.
-	@$(PIP) install --quiet --disable-pip-version-check -c $(CONSTRAINTS) torch
-	@$(PIP) install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
+	@$(PIP) install --disable-pip-version-check -c $(CONSTRAINTS) torch
+	@$(PIP) install --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(EXTRAS)]'
 	@rm -f $(VENV)/installed-* && touch $@
 
 smoke: install  ## Train the smoke experiment on this machine and name its report
