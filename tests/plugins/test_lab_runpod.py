@@ -348,7 +348,7 @@ def test_a_key_that_was_revoked_is_said_to_be_one(cloud, runpod):
 def test_without_a_key_nothing_is_asked(cloud):
     runpod = RunPodProvider(settings=settings_for(cloud).model_copy(update={"api_key": SecretStr("")}))
 
-    with pytest.raises(rental.NotAuthorized, match="RUNPOD_API_KEY is not set: make a key at https://console.runpod.io/"):
+    with pytest.raises(rental.NotAuthorized, match=r"RUNPOD_API_KEY is not set: .* https://console\.runpod\.io/"):
         runpod.account()
     with pytest.raises(rental.NotAuthorized, match="RUNPOD_API_KEY"):
         runpod.list_all()
