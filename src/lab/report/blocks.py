@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,6 +92,8 @@ class Image:
     title: str
     address: str
     """A data: address."""
+    in_the_dark: Literal["as it is", "turned", "by itself"] = "as it is"
+    """What becomes of it on a dark page: it stays on white, light and dark change places, or it knows what to do."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from lab.compare import formats
 from lab.compare.facts import flattened
 from lab.errors import LabError
-from lab.report import comma_separated
-from lab.report.blocks import Image, Numbers, Section, Table, Text, bars
+from lab.report import comma_separated, embedding
+from lab.report.blocks import Numbers, Section, Table, Text, bars
 from lab.report.numbers import Number
 from lab.report.training import memory_steps
 from lab.runs import records
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from lab.report.blocks import Block
     from lab.report.charts import Chart
 
-PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".webp": "image/webp"}
-LARGEST_PICTURE = 1_000_000
-"""A larger one is named and not put into the page."""
 PROFILE, SNAPSHOT = "kernels", "peak"
 ROWS = 200
 
@@ -74,7 +70,7 @@ def trace(run: RunFacts) -> Section:
 def pictures(run: RunFacts) -> Section:
     """What the run's loop and observers drew: in a chapter, what it is about."""
     drawn = [line for line in run.artifacts if line.get("kind") == "figure"]
-    blocks = [_picture(path, _title(line)) if (path := _path(run, line)) else _gone(line) for line in drawn]
+    blocks = [embedding.block(path, _title(line)) if (path := _path(run, line)) else _gone(line) for line in drawn]
     return Section("pictures", "What the run drew", blocks)
 
 
@@ -126,13 +122,6 @@ def _title(line: dict[str, Any]) -> str:
 
 def _gone(line: dict[str, Any]) -> Text:
     return Text(f"{_title(line)}: the file {line.get('path')} is not there.")
-
-
-def _picture(path: Path, title: str) -> Block:
-    kind = PICTURES.get(path.suffix.lower())
-    if kind is None or path.stat().st_size > LARGEST_PICTURE:
-        return Text(f"{title}: {path.name}, {formats.size(path.stat().st_size)}, is not shown inside the page.")
-    return Image(title, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}")
 
 
 def _values(path: Path, title: str) -> list[Block]:
