@@ -64,3 +64,40 @@ def test_a_loss_of_one_step_went_nowhere(steps, told):
     summary = {"steps": steps, "loss": {"first": first, "last": 10.0438}}
 
     assert [(value, meaning) for name, value, meaning in run_closing.figures_of(summary) if name == "loss"] == [told]
+
+
+def test_a_resumed_run_that_fails_as_before_shows_its_error_once(run, capsys):
+    log = run.logs / "train.log"
+    log.write_text("Error: no such file\n")
+    records.append_line(run.stages, {"event": "entered", "attempt": 2})
+    records.append_line(run.stages, {"stage": "train", "event": "started", "log_start": log.stat().st_size})
+    with log.open("a") as file:
+        file.write("Error: no such file\n")
+
+    run_closing.show(run, FAILED, None, {})
+
+    assert capsys.readouterr().out.count("Error: no such file") == 1
+
+
+@pytest.mark.parametrize("start", [-1, 10**6, "x", None])
+def test_a_log_of_which_no_start_is_known_is_shown_to_its_end(run, start, capsys):
+    records.append_line(run.stages, {"stage": "train", "event": "started", "log_start": start})
+
+    run_closing.show(run, FAILED, None, {})
+
+    assert "said 19\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("failed", "lab runs logs {run}   lab resume {run} (once it is mended)"),
+        ("stopped", "lab resume {run}"),
+        ("lost", "lab resume {run}"),
+        ("completed", "lab runs show {run}   lab compare {run} OTHER"),
+    ],
+)
+def test_what_to_type_next_is_told_by_how_the_run_ended(run, word, told, capsys):
+    run_closing.show(run, Ending(word, "", 1, []), None, {})
+
+    assert capsys.readouterr().out.splitlines()[-1] == f"Next  {told.format(run=run.id)}"

@@ -335,6 +335,7 @@ def test_a_later_attempt_appends_to_records_and_logs(job):
 
     assert job.log("train") == "first\nsecond\n"
     assert [line["attempt"] for line in job.lines() if line["event"] == "entered"] == [1, 2]
+    assert [line["log_start"] for line in job.lines() if line["event"] == "started"] == [0, len("first\n")]
 
 
 def test_names_with_spaces_and_shell_signs_reach_a_stage_as_they_are(job):

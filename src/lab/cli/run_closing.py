@@ -151,11 +151,12 @@ def _next(run: RunDirectory, ending: Ending) -> Iterator[str]:
 
 
 def _show_log(run: RunDirectory) -> None:
-    """The end of the log of the stage that failed."""
-    started = [line.get("stage") for line in _stage_lines(run) if line.get("event") == "started"]
-    log = run.logs / f"{started[-1] if started else 'runner'}.log"
+    """The end of the log of the stage that failed, without what the attempts before left in it."""
+    started = [line for line in _stage_lines(run) if line.get("event") == "started"]
+    last = started[-1] if started else {"stage": "runner"}
+    log, since = run.logs / f"{last.get('stage')}.log", last.get("log_start")
     try:
-        end = logs.end(log, LOG_LINES)
+        end = logs.end(log, LOG_LINES, since=since if isinstance(since, int) else 0)
     except FileNotFoundError:
         return
     except OSError as error:

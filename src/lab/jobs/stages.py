@@ -230,7 +230,8 @@ class Runner:
             self._ended(name, 0.0, code, None, reason)
             return code, reason
         pid = stage.process.pid
-        self.records.add(stage=name, event="started", argv=argv, pid=pid, ticks=_start_ticks(pid))
+        known = {"pid": pid, "ticks": _start_ticks(pid), "log_start": stage.log_start}
+        self.records.add(stage=name, event="started", argv=argv, **known)
         self._attend(stage, planned["seconds"])
         stage.end_leftovers()
         stage.hide(self._values(planned))

@@ -38,13 +38,14 @@ class End:
     cut: bool
 
 
-def end(log: Path, lines: int | None = None, within: int = SHOWN_BYTES, *, raw: bool = False) -> End:
+def end(log: Path, lines: int | None = None, within: int = SHOWN_BYTES, *, raw: bool = False, since: int = 0) -> End:
     """The last lines, or all there are, in the last `within` bytes; with `raw` as written, else as `shown`.
 
-    Raises `OSError` for what is no readable file.
+    Nothing before the byte `since` is among them. Raises `OSError` for what is no readable file.
     """
     with regular.opened(log) as file:
-        place = start_of_last(file, lines, within)
+        size = os.fstat(file.fileno()).st_size
+        place = start_of_last(file, lines, min(within, size - since) if 0 <= since <= size else within)
         file.seek(place.start)
         text = file.read(within).decode("utf-8", "replace")
     found = text.removesuffix("\n").split("\n") if text else []
