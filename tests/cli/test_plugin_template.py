@@ -12,8 +12,11 @@ from strangers import imports_of_lab, own_tests, public_places
 
 from lab.cli import plugin_template
 from lab.cli.plugin_template import KINDS
+from lab.conformance import Heard, listening_context
+from lab.experiment import PartChoice
 from lab.hookspecs import KINDS as ALL_KINDS
 from lab.plugins import Plugins
+from lab.report import embedding
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -85,6 +88,23 @@ def test_a_new_plugin_imports_from_public_places(kind, tmp_path):
     used = {name for file in files if file.suffix == ".py" for name in imports_of_lab(file.read_text())}
 
     assert used <= public_places() | further
+
+
+def test_a_new_observer_puts_a_figure_into_the_report(install_plugin, tmp_path):
+    files = plugin_template.create("drawer", "observer", tmp_path / "package", Plugins())
+    sources = {path.relative_to(tmp_path / "package").as_posix(): path.read_text() for path in files}
+    install_plugin("drawer", "", files={path: text for path, text in sources.items() if path.startswith("lab_drawer/")})
+    (tmp_path / "run").mkdir()
+    heard, observer = Heard(), Plugins().build("observer", PartChoice(name="drawer"))
+
+    observer.run_started(listening_context(tmp_path / "run", heard))
+    observer.step_finished(1, {"loss": 2.5})
+    observer.run_finished(1)
+
+    [(path, kind, title)] = heard.artifacts
+    assert (kind, title) == ("figure", "Losses that drawer heard")
+    assert embedding.block(path, title).address.startswith("data:image/svg+xml;")
+    assert "loss, nats a token: 2.5" in path.read_text()
 
 
 def test_every_kind_has_a_template():

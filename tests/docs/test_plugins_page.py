@@ -13,10 +13,15 @@ from lab.hookspecs import HOOKS
 from lab.plugins import Plugins
 
 PAGE = "docs/plugins.md"
-PACKAGE = "lab-smooth/"
-FILES = {
-    block.file.removeprefix(PACKAGE): block.text for block in blocks(PAGE) if (block.file or "").startswith(PACKAGE)
-}
+
+
+def shown(package: str) -> dict[str, str]:
+    """The files of a package that the page shows, by their path in it."""
+    written = [block for block in blocks(PAGE) if (block.file or "").startswith(package)]
+    return {str(block.file).removeprefix(package): block.text for block in written}
+
+
+FILES = shown("lab-smooth/")
 
 
 @pytest.mark.parametrize("hook", HOOKS.values())
@@ -68,3 +73,17 @@ def test_the_test_in_the_document_passes(smooth, check_loss):
     exec(FILES["tests/test_smooth.py"], scope)
 
     scope["test_it_is_a_sum_over_targets_with_its_gradients"](check_loss)
+
+
+def test_the_observer_in_the_document_draws_a_figure_and_passes_its_tests(install_plugin, check_observer, tmp_path):
+    files = {"lab_layer_sizes/__init__.py": "", **shown("lab-layer-sizes/")}
+    install_plugin("layer-sizes", "", files=files)
+    scope: dict[str, object] = {}
+    exec(files["tests/test_lab_layer_sizes.py"], scope)
+    (tmp_path / "contract").mkdir()
+    (tmp_path / "figure").mkdir()
+
+    scope["test_it_keeps_the_contract"](check_observer, tmp_path / "contract")
+    scope["test_the_report_gets_a_figure_of_the_first_step"](tmp_path / "figure")
+
+    assert (tmp_path / "figure" / "layer-sizes.svg").is_file()

@@ -47,8 +47,8 @@ KINDS = {
         "Fits a line.", "numbers", "PositiveInt", "16", "How many numbers a step draws.", 'loop = "{}"',
     ),
     "observer": Kind(
-        "Writes the losses that it hears into a file.", "every", "PositiveInt", "1",
-        "Of how many steps one is written.", "[observers] {} = true",
+        "Draws the losses that it hears.", "every", "PositiveInt", "1",
+        "Of how many steps one is drawn.", "[observers] {} = true",
     ),
     "source": Kind(
         "Counts.", "count", "PositiveInt", "1000", "How many documents there are.", 'data.source = "{}"',
