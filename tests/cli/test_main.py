@@ -218,6 +218,7 @@ def test_a_plugins_command_is_imported_only_when_it_is_called(lab, install_plugi
     [
         ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt (of its own: nobody pressed Ctrl-C)"),
         ("greet = 3", "TypeError: a command is a typer.Typer or a function, not int"),
         ("", "AttributeError: module 'acme_commands' has no attribute 'greet'"),
     ],

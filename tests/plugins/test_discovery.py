@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,6 +23,9 @@ HOOK = "from lab import Part, hookimpl\n\n@hookimpl\n"
 BROKEN = {
     "an import fails": ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
     "it exits": ("raise SystemExit(3)", "SystemExit: 3"),
+    "it interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt (of its own: nobody pressed Ctrl-C)"),
+    "it interrupts with words": ("raise KeyboardInterrupt('x')", "KeyboardInterrupt: x (of its own: nobody pressed"),
+    "a hook interrupts": (HOOK + "def losses():\n    raise KeyboardInterrupt", "KeyboardInterrupt (of its own"),
     "it is no Python": ("def", "SyntaxError: invalid syntax"),
     "a misspelt hook": (HOOK + "def loses():\n    return []", "there is no hook 'loses'. Did you mean 'losses'?"),
     "a wrong argument": (HOOK + "def losses(los):\n    return []", "a hook takes no arguments"),
@@ -49,6 +54,25 @@ def test_a_broken_plugin_is_listed_and_leaves_the_others_alone(install_plugin, f
     assert reason in named(plugins, "broken").error
     assert "\n" not in named(plugins, "broken").error
     assert "acme" in plugins.parts("loss")
+
+
+def test_a_persons_ctrl_c_while_a_plugin_is_imported_ends_the_command(install_plugin):
+    install_plugin("slow", "import signal\nsignal.raise_signal(signal.SIGINT)")
+    before = signal.getsignal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Plugins()
+
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_in_a_thread_nobody_can_have_pressed_ctrl_c(install_plugin):
+    install_plugin("broken", "raise KeyboardInterrupt")
+
+    with ThreadPoolExecutor(1) as thread:
+        plugins = thread.submit(Plugins).result()
+
+    assert named(plugins, "broken").state == "broken"
 
 
 def test_a_plugin_whose_third_hook_is_wrong_offers_nothing_at_all(install_plugin):

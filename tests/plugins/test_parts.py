@@ -23,6 +23,7 @@ def losses():
         Part("own-needs", target="acme_needy:Acme", extra="fast"),
         Part("bare-needs", target="acme_needy:Acme"),
         Part("exits", target="acme_exits:Acme"),
+        Part("interrupts", target="acme_interrupts:Acme"),
         Part("no-model", target="acme_loss:Acme", options="acme_loss:Acme"),
     ]
 """
@@ -34,6 +35,7 @@ FILES = {
     ),
     "acme_needy.py": "import nowhere_to_be_found.deep\n",
     "acme_exits.py": "raise SystemExit(1)\n",
+    "acme_interrupts.py": "raise KeyboardInterrupt\n",
 }
 
 
@@ -97,6 +99,7 @@ def test_a_missing_library_becomes_the_command_that_brings_it(acme, name, do):
         ("misspelt", "AttributeError: module 'acme_loss' has no attribute 'Akme'"),
         ("lost", "No module named 'acme_nowhere'"),
         ("exits", "SystemExit: 1"),
+        ("interrupts", "KeyboardInterrupt (of its own: nobody pressed Ctrl-C)"),
     ],
 )
 def test_a_part_that_cannot_be_loaded_names_its_plugin_and_the_reason(acme, name, reason):
@@ -108,7 +111,7 @@ def test_a_part_that_cannot_be_loaded_names_its_plugin_and_the_reason(acme, name
     assert not isinstance(caught.value, MissingLibrary)
 
 
-@pytest.mark.parametrize("fault", ["1 / 0", "raise SystemExit(0)"])
+@pytest.mark.parametrize("fault", ["1 / 0", "raise SystemExit(0)", "raise KeyboardInterrupt"])
 def test_a_part_that_raises_when_it_is_built_names_its_plugin(install_plugin, fault):
     install_plugin(
         "acme", ACME, files={"acme_loss.py": f"class Acme:\n    def __init__(self, options):\n        {fault}\n"}

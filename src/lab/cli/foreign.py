@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -54,16 +53,18 @@ def unreachable() -> Iterator[str]:
 
 
 def _loaded(entry: EntryPoint) -> Any:
+    from lab.plugins import reason, told_apart
+
     try:
-        target = entry.load()
+        with told_apart():
+            target = entry.load()
         application = target if isinstance(target, typer.Typer) else _single(target)
         command = typer.main.get_command(application)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin's module may do anything, SystemExit included
-        reason = "".join(traceback.format_exception_only(error)).strip()
         raise BrokenCommand(
-            f"the command '{entry.name}' of {_owner(entry)} cannot be loaded: {reason}",
+            f"the command '{entry.name}' of {_owner(entry)} cannot be loaded: {reason(error)}",
             "It is a plugin's; `lab plugins` lists what is installed.",
         ) from error
     command.name = entry.name

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from lab.plugins.checking import chosen
-from lab.plugins.discovery import LAB, Plugin
+from lab.plugins.discovery import LAB, Plugin, reason
 from lab.plugins.files import files_sha256
+from lab.plugins.interrupts import told_apart
 from lab.plugins.loading import BrokenPart, MissingLibrary, UnknownPart
 from lab.plugins.parts import Plugins, load
 
-__all__ = ["LAB", "BrokenPart", "MissingLibrary", "Plugin", "Plugins", "UnknownPart", "chosen", "files_sha256", "load"]
+__all__ = [
+    "LAB",
+    "BrokenPart",
+    "MissingLibrary",
+    "Plugin",
+    "Plugins",
+    "UnknownPart",
+    "chosen",
+    "files_sha256",
+    "load",
+    "reason",
+    "told_apart",
+]

@@ -16,6 +16,7 @@ from lab import hookspecs
 from lab.errors import did_you_mean
 from lab.here import staying
 from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
+from lab.plugins.interrupts import Unprompted, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -73,7 +74,7 @@ def discover(blocked: Collection[str] = (), *, trace: bool = False) -> tuple[Plu
 
 def reason(error: BaseException) -> str:
     """An exception in one line, as listings show it."""
-    text = str(error) if isinstance(error, Unusable) else "".join(traceback.format_exception_only(error))
+    text = str(error) if isinstance(error, (Unusable, Unprompted)) else "".join(traceback.format_exception_only(error))
     return " ".join(text.split())
 
 
@@ -85,7 +86,7 @@ def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
     try:
         _check_requirement(entry, distribution)
         # what a plugin prints must not end up in somebody's JSON
-        with staying() as moved, contextlib.redirect_stdout(sys.stderr):
+        with staying() as moved, contextlib.redirect_stdout(sys.stderr), told_apart():
             module = entry.load()
             _check_interface(module, distribution)
             parts = _offered(module, trace)

@@ -9,6 +9,7 @@ from lab.errors import LabError, UsageError
 from lab.here import staying
 from lab.plugins import needs
 from lab.plugins.discovery import reason
+from lab.plugins.interrupts import told_apart
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -33,7 +34,7 @@ def imported(kind: str, plugin: Plugin, part: Part, target: str) -> Any:
     """What `target` names, imported now. Raises `BrokenPart`, or `MissingLibrary` with the command that brings it."""
     module, _, attribute = target.partition(":")
     try:
-        with staying():
+        with staying(), told_apart():
             return getattr(importlib.import_module(module), attribute)
     except KeyboardInterrupt:
         raise
@@ -52,7 +53,7 @@ def built(kind: str, plugin: Plugin, part: Part, options: BaseModel | None) -> A
     """The part: its class called with its options. Raises `BrokenPart` for a class that raises anything of its own."""
     make = imported(kind, plugin, part, part.target)
     try:
-        with staying():
+        with staying(), told_apart():
             return make(options)
     except (LabError, KeyboardInterrupt):
         raise
