@@ -75,7 +75,7 @@ def test_in_a_log_stages_and_evaluations_are_lines_and_steps_now_and_then(capsys
         "step 1/3: loss 2.0000, 200 tokens/s",
         "step 3/3: loss 2.0000, 200 tokens/s",
         "evaluation after step 3: 1.5000",
-        "train: 1:15  exit code 1",
+        "train: 1 min 15 s  exit code 1",
     ]
 
 
@@ -136,7 +136,7 @@ def test_the_figures_stand_beside_the_bar(run, monkeypatch):
     [line] = terminal.draws(live)
     live.close()
 
-    assert "step 40/100  loss 2.0000  200 tokens/s  1:00 left" in line
+    assert "step 40/100  loss 2.0000  200 tokens/s  1 min left" in line
 
 
 def test_a_stage_without_steps_shows_what_it_printed_last(run, monkeypatch):

@@ -132,7 +132,7 @@ def test_the_screen_shows_every_figure_of_a_run_at_work(run, screen):
     shown = screen()
 
     for words in (
-        "smoke-20261201-0915-aaaa  running", "step 2/4", "5.5 s left", "loss", "2.0000", "2.5000", "36 tokens/s",
+        "smoke-20261201-0915-aaaa  running", "step 2/4", "6 s left", "loss", "2.0000", "2.5000", "36 tokens/s",
         "25.00 %", "4.00 GiB", "$0.2500", "at $3.0000 an hour", "pod-1",
     ):  # fmt: skip
         assert words in shown

@@ -7,7 +7,7 @@ from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lab.compare.formats import quantity, speed
+from lab.compare.formats import duration, quantity, speed
 
 if TYPE_CHECKING:
     from lab.runs.records import Record
@@ -63,10 +63,15 @@ class Training:
         if self.tokens_per_second is not None:
             words.append(speed(self.tokens_per_second))
         if self.seconds_left:
-            words.append(f"{clock(self.seconds_left)} left")
+            words.append(left(self.seconds_left))
         if self.evaluation is not None:
             words.append(f"evaluation {quantity(self.evaluation[1], 'nats/token')}")
         return words
+
+
+def left(seconds: float) -> str:
+    """How long the training still takes, in words."""
+    return f"{duration(seconds, decimals=0)} left"
 
 
 def stage_mark(exit_code: object) -> tuple[str, str]:
@@ -74,11 +79,3 @@ def stage_mark(exit_code: object) -> tuple[str, str]:
     if exit_code == 0:
         return "\u2713", "green"
     return ("\u25a0", "yellow") if exit_code in (130, 143) else ("\u2717", "red")
-
-
-def clock(seconds: float) -> str:
-    """A time that is being counted: no more digits than the eye follows."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from lab.cli.output import console, plain
-from lab.cli.run_figures import Training, clock, stage_mark
-from lab.compare.formats import quantity
+from lab.cli.run_figures import Training, stage_mark
+from lab.compare.formats import duration, quantity
 from lab.runs import logs
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PLAIN_SECONDS = 5.0
 BAR_WIDTH = 16
 WIDE = 100
-_CLOCK_WIDTH = 6
+_ELAPSED_WIDTH = 11
 _LOG_BYTES = 2000
 _SPINNER = "\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"
 
@@ -143,7 +143,7 @@ class Live:
 
     def _current_line(self, name: str, width: int) -> Text:
         spinner = plain(_SPINNER[self._turn % len(_SPINNER)], "cyan")
-        elapsed = plain(clock(time.monotonic() - self._since).ljust(_CLOCK_WIDTH), "dim")
+        elapsed = plain(duration(time.monotonic() - self._since, decimals=0).ljust(_ELAPSED_WIDTH), "dim")
         return _line(spinner, plain(name.ljust(width), "bold"), elapsed, *self._progress())
 
     def _progress(self) -> Iterator[Text]:
@@ -183,5 +183,5 @@ def _line(*words: Text) -> Text:
 
 def _ended(line: Record) -> str:
     seconds = line.get("seconds")
-    took = clock(seconds) if isinstance(seconds, (int, float)) else ""
+    took = duration(seconds) if isinstance(seconds, (int, float)) else ""
     return took if line.get("exit_code") == 0 else f"{took}  {line.get('reason') or 'failed'}"

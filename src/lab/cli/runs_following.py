@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lab.cli.fact_lines import fact_lines
 from lab.cli.output import plain
-from lab.cli.run_figures import clock
+from lab.cli.run_figures import left
 from lab.cli.run_view import Lines, Live, Silent
 from lab.compare.formats import quantity, size, speed
 from lab.errors import Interrupted, LabError
@@ -110,7 +110,7 @@ class Screen(Live):
             return
         yield from self._bar()
         if self._training.seconds_left:
-            yield plain(f"{clock(self._training.seconds_left)} left")
+            yield plain(left(self._training.seconds_left))
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
         training = self._training

@@ -88,15 +88,23 @@ def value(content: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def duration(seconds: float) -> str:
-    """Seconds below two minutes, then minutes, then hours."""
-    if seconds < 10:
-        return f"{seconds:.4g} s"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    if seconds < 7200:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+def duration(seconds: float, decimals: int = 1) -> str:
+    """How long something takes: `24.7 s`, `4 min 3 s` or `2 h 5 min`; every time that a person reads has this form.
+
+    A time that is still being counted has no `decimals`: the eye does not follow them.
+    """
+    if not math.isfinite(seconds):
+        return NOTHING
+    if round(seconds, decimals) < 60:
+        return f"{seconds:.{decimals}f} s"
+    amount, large, small = (round(seconds), "min", "s") if round(seconds) < 3600 else (round(seconds / 60), "h", "min")
+    whole, rest = divmod(amount, 60)
+    return f"{whole} {large} {rest} {small}" if rest else f"{whole} {large}"
+
+
+def _measured_seconds(seconds: float) -> str:
+    """A figure that is compared: as a duration, but a few seconds with the digits in which two steps differ."""
+    return f"{seconds:.4g} s" if seconds < 10 else duration(seconds)
 
 
 def size(count: float) -> str:
@@ -113,7 +121,7 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "tokens/s": lambda number: f"{number:,.0f}/s" if number >= 100 else f"{number:,.2f}/s",
     "tokens": lambda number: f"{number:,.0f}",
     "tokens/dollar": lambda number: f"{number:,.0f}/$",
-    "seconds": duration,
+    "seconds": _measured_seconds,
     "bytes": size,
     "share": lambda number: f"{100 * number:.2f} %" if abs(number) >= 0.001 else f"{100 * number:.2g} %",
     "percent": lambda number: f"{number:,.1f} %",

@@ -149,7 +149,9 @@ def _sizes(title: str, parts: object) -> list[Block]:
 
 def _times(title: str, parts: object) -> list[Block]:
     amounts = _amounts(parts, "seconds")
-    return [bars(title, [(name, spent, formats.duration(spent)) for name, spent in amounts])] if amounts else []
+    return (
+        [bars(title, [(name, spent, formats.quantity(spent, "seconds")) for name, spent in amounts])] if amounts else []
+    )
 
 
 def _amounts(parts: object, key: str) -> list[tuple[str, float]]:
@@ -170,7 +172,7 @@ def _gaps(gaps: object) -> list[Block]:
     rows = [
         (
             str(gap.get("step")),
-            formats.duration(float(gap["seconds"])),
+            formats.quantity(float(gap["seconds"]), "seconds"),
             str(gap.get("phase") or "-"),
             str(gap.get("before") or "-"),
         )
