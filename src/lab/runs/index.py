@@ -30,6 +30,8 @@ CACHE_NAME = "runs-index.json"
 FEW = 200
 """So many rows are read from their records sooner than the cache of thousands is."""
 _FIELDS = [field.name for field in fields(Row) if field.name not in ("id", "path")]
+_SCHEMA = 2
+"""One more whenever a value comes to mean something else than before."""
 _TAGS = 1 + _FIELDS.index("tags")
 _SETTLED_NANOSECONDS = 2_000_000_000
 """A directory that changed this recently may change again within one tick of the file system's clock."""
@@ -86,7 +88,7 @@ def _stamp(path: str) -> int:
 def _remembered(file: Path) -> Cache:
     try:
         content = json.loads(file.read_bytes())
-        if content["fields"] != _FIELDS:  # written by another version of lab
+        if content["fields"] != _FIELDS or content["schema"] != _SCHEMA:  # written by another version of lab
             return {}
         return {name: entry for name, entry in content["rows"].items() if len(entry) == len(_FIELDS) + 1}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -101,9 +103,13 @@ def _remember(file: Path, cache: Cache, fresh: Cache, names: Iterable[str]) -> N
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        records.write_bytes(file, json.dumps({"fields": _FIELDS, "rows": kept}, separators=(",", ":")).encode())
+        records.write_bytes(file, _written(kept))
     except (OSError, LabError):
         return
+
+
+def _written(rows: Cache) -> bytes:
+    return json.dumps({"schema": _SCHEMA, "fields": _FIELDS, "rows": rows}, separators=(",", ":")).encode()
 
 
 def _row(path: Path, known: list[Any]) -> Row:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
-from lab.runs import records, tags
+from lab.runs import elapsed, records, tags
 from lab.runs.status import status
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Row:
     tokens_per_second: float | None = None
     mfu: float | None = None
     elapsed_seconds: float | None = None
+    """What the worker says that it took; where it says nothing, what the stages took, until the run's last sign."""
     resource: str | None = None
     handle: str | None = None
     gpu: str | None = None
@@ -59,6 +60,7 @@ def read_row(run: RunDirectory) -> Row:
     now = status(run)
     labels = tags.read(run)
     seen = {} if summary else _latest(run)
+    took = _number(summary.get("elapsed_seconds"))
     return Row(
         id=run.id,
         path=run.path,
@@ -77,7 +79,7 @@ def read_row(run: RunDirectory) -> Row:
         evaluation_loss=_number(_last_evaluation(loss, seen).get("loss")),
         tokens_per_second=_number(measured.get("tokens_per_second")),
         mfu=_number(measured.get("mfu")),
-        elapsed_seconds=_number(summary.get("elapsed_seconds")),
+        elapsed_seconds=elapsed.by_stages(run) if took is None else took,
         resource=_text(resource.get("status")),
         handle=_text(receipt.get("handle")),
         gpu=_gpu(_lenient(run.environment), resource),
