@@ -13,6 +13,8 @@ PUBLISHED: dict[str, object] = {
     "revision": "93efa2f097d58c2a74874c7e644dbc9b0cee75a2",
     "packaged": False,
     "parameters": 134_515_008,
+    "precision": "float32",
+    "attention": "eager",
     "generation.prompt": "I like",
     "generation.id": 288,
     "generation.text": " to",

