@@ -22,6 +22,7 @@ def evaluation(number, loss):
 
 def heard(*lines, planned=10):
     training = Training(planned)
+    training.begin({"event": "started", "stage": "train"})
     for line in lines:
         training.hear(line)
     return training
@@ -53,6 +54,16 @@ def test_before_the_second_step_nobody_knows_how_long_it_takes():
 )
 def test_strange_lines_are_passed_over(line):
     assert heard(line).step == 0
+
+
+def test_a_new_attempt_knows_nothing_of_the_one_before():
+    training = heard(step(1, time=5.0), step(2, time=6.0), evaluation(2, 1.5))
+
+    training.begin({"event": "started", "stage": "train", "unix": 100.0})
+    old, new = training.hear(step(2, time=6.0)), training.hear(step(3, time=101.0))
+
+    assert (old, new, training.step, training.evaluation) == (False, True, 3, None)
+    assert training.words() == ["loss 2.0000", "200 tokens/s"]
 
 
 def printed(capsys, view, *calls):
@@ -159,3 +170,67 @@ def test_how_a_stage_ended_is_a_sign_and_not_only_a_colour(run, monkeypatch, cod
     live.close()
 
     assert line.startswith(mark)
+
+
+RESUMED = (
+    ("metric", step(4, time=50.0)),
+    ("stage", {"event": "started", "stage": "preflight", "unix": 100.0}),
+    ("metric", step(5, time=60.0)),
+    ("metric", evaluation(4, 1.5) | {"time": 61.0}),
+)
+
+
+def test_in_a_log_a_resumed_run_tells_no_step_of_the_attempt_before(capsys):
+    lines = printed(
+        capsys, Lines(9), *RESUMED,
+        ("stage", {"event": "started", "stage": "train", "unix": 110.0}), ("metric", step(5, time=111.0)),
+    )  # fmt: skip
+
+    assert lines == ["preflight: started", "train: started", "step 5/9: loss 2.0000, 200 tokens/s"]
+
+
+def test_in_a_terminal_a_resumed_run_shows_what_its_preflight_says(run, monkeypatch):
+    terminal = Terminal(monkeypatch, 100)
+    live = Live(run, 9)
+    (run.logs / "preflight.log").write_text("checking kernels\n")
+    for name, line in RESUMED:
+        getattr(live, name)(line)
+    [line] = terminal.draws(live)
+    live.close()
+
+    assert line.endswith("checking kernels")
+
+
+def test_a_stage_after_the_training_shows_what_it_says_itself(run, monkeypatch):
+    terminal = Terminal(monkeypatch, 100)
+    live = Live(run, 2)
+    (run.logs / "export.log").write_text("exporting\n")
+    live.stage({"event": "started", "stage": "train"})
+    live.metric(step(2))
+    live.stage({"event": "ended", "stage": "train", "seconds": 1.0, "exit_code": 0})
+    live.stage({"event": "started", "stage": "export"})
+    *_, line = terminal.draws(live)
+    live.close()
+
+    assert line.endswith("exporting")
+
+
+def test_an_evaluation_is_told_when_it_comes_and_not_with_every_step_after_it(capsys):
+    lines = printed(
+        capsys, Lines(9), ("stage", {"event": "started", "stage": "train"}), ("metric", evaluation(1, 1.5)),
+        ("metric", step(9)),
+    )  # fmt: skip
+
+    assert lines[1:] == ["evaluation after step 1: 1.5000", "step 9/9: loss 2.0000, 200 tokens/s"]
+
+
+def test_in_a_terminal_an_evaluation_names_its_step(run, monkeypatch):
+    terminal = Terminal(monkeypatch, 160)
+    live = Live(run, 100)
+    live.stage({"event": "started", "stage": "train"})
+    live.metric(evaluation(1, 1.25))
+    live.metric(step(60))
+    [line] = terminal.draws(live)
+    live.close()
+
+    assert line.endswith("evaluation 1.2500 after step 1")

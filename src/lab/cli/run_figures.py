@@ -17,20 +17,36 @@ LONGEST_GAP_STEPS = 10
 
 
 class Training:
-    """What is known of the training so far: the latest figures, the speed, and the time that is left."""
+    """What is known of the training of this attempt: the latest figures, the speed, and the time that is left."""
 
     def __init__(self, planned_steps: int | None) -> None:
         self.planned_steps = planned_steps
+        self._begun: set[object] = set()
+        self._since = 0.0
+        self._forget()
+
+    def _forget(self) -> None:
         self.step = 0
         self.loss: float | None = None
         self.evaluation: tuple[int, float] | None = None
         self._recent: deque[tuple[float, float, float]] = deque(maxlen=RECENT_STEPS)
 
-    def hear(self, line: Record) -> None:
-        """Take in one line of metrics.jsonl."""
-        step, loss = line.get("step"), line.get("loss")
+    def begin(self, stage: Record) -> None:
+        """Take in the start of a stage: the first of an attempt, as one that began already shows, leaves all behind."""
+        if not self._begun or stage.get("stage") in self._begun:
+            self._begun.clear()
+            unix = stage.get("unix")
+            self._since = unix if isinstance(unix, (int, float)) else 0.0
+            self._forget()
+        self._begun.add(stage.get("stage"))
+
+    def hear(self, line: Record) -> bool:
+        """Take in one line of metrics.jsonl; False for one that an earlier attempt left or that says nothing."""
+        step, loss, time = line.get("step"), line.get("loss"), line.get("time")
+        if not self._begun or (isinstance(time, (int, float)) and time < self._since):
+            return False
         if not isinstance(step, int) or not isinstance(loss, (int, float)):
-            return
+            return False
         if line.get("kind") == "evaluation":
             self.evaluation = (step, loss)
         elif line.get("kind") == "step":
@@ -38,6 +54,7 @@ class Training:
             figures = (line.get("time"), line.get("seconds"), line.get("targets"))
             if all(isinstance(figure, (int, float)) for figure in figures):
                 self._recent.append(figures)  # type: ignore[arg-type]
+        return True
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -56,7 +73,7 @@ class Training:
         return each * (self.planned_steps - self.step)
 
     def words(self) -> list[str]:
-        """The figures, in the order in which they are read."""
+        """The figures of the latest step, in the order in which they are read."""
         words = []
         if self.loss is not None:
             words.append(f"loss {quantity(self.loss, 'nats/token')}")
@@ -64,8 +81,6 @@ class Training:
             words.append(speed(self.tokens_per_second))
         if self.seconds_left:
             words.append(left(self.seconds_left))
-        if self.evaluation is not None:
-            words.append(f"evaluation {quantity(self.evaluation[1], 'nats/token')}")
         return words
 
 

@@ -66,6 +66,7 @@ class Lines(Silent):
     def stage(self, line: Record) -> None:
         """Say that a stage starts or ended."""
         if line.get("event") == "started":
+            self._training.begin(line)
             self.notice(f"{line.get('stage')}: started")
         elif line.get("event") == "ended":
             self.notice(f"{line.get('stage')}: {_ended(line)}")
@@ -73,7 +74,8 @@ class Lines(Silent):
     def metric(self, line: Record) -> None:
         """Say every evaluation, and the first, the last and some other steps."""
         training = self._training
-        training.hear(line)
+        if not training.hear(line):
+            return
         if line.get("kind") == "evaluation" and training.evaluation is not None:
             step, loss = training.evaluation
             self.notice(f"evaluation after step {step}: {quantity(loss, 'nats/token')}")
@@ -93,6 +95,7 @@ class Live:
 
         self._run = run
         self._training = Training(planned_steps)
+        self._trains = False
         self._ended: dict[str, Record] = {}
         self._current: str | None = None
         self._since = time.monotonic()
@@ -105,13 +108,15 @@ class Live:
         """Take in a stage's start or end."""
         name = str(line.get("stage"))
         if line.get("event") == "started":
-            self._current, self._since = name, time.monotonic()
+            self._training.begin(line)
+            self._current, self._since, self._trains = name, time.monotonic(), False
         elif line.get("event") == "ended":
             self._ended[name], self._current = line, None
 
     def metric(self, line: Record) -> None:
-        """Take in a step or an evaluation."""
-        self._training.hear(line)
+        """Take in a step or an evaluation, of which the running stage is then the one that trains."""
+        if self._training.hear(line):
+            self._trains = True
 
     def notice(self, text: str) -> None:
         """Print it above the picture."""
@@ -148,11 +153,18 @@ class Live:
 
     def _progress(self) -> Iterator[Text]:
         training = self._training
-        if training.step == 0 or not training.planned_steps:
+        if not self._shows_steps():
             yield plain(self._last_words(), "dim")
             return
         yield from self._bar()
         yield from map(plain, training.words())
+        if training.evaluation is not None:
+            step, loss = training.evaluation
+            yield plain(f"evaluation {quantity(loss, 'nats/token')} after step {step}")
+
+    def _shows_steps(self) -> bool:
+        """Whether the running stage has made a step of a known number."""
+        return self._trains and self._training.step > 0 and bool(self._training.planned_steps)
 
     def _bar(self) -> Iterator[Text]:
         """How far the training is; only called when its number of steps is known."""

@@ -105,7 +105,7 @@ class Screen(Live):
         return Group(heading, Text(""), super()._picture(), *below)
 
     def _progress(self) -> Iterator[Text]:
-        if self._training.step == 0 or not self._training.planned_steps:
+        if not self._shows_steps():
             yield from super()._progress()
             return
         yield from self._bar()
