@@ -9,6 +9,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from source_order import STEP, calls_of_a_step
+from torch.nn.functional import cross_entropy
 
 from lab.contracts import LoopContext
 from lab.experiment import load
@@ -136,6 +137,33 @@ def test_the_gradients_are_those_of_plain_double_precision_sums(context):
     assert values["wrong_gradient_error"] == pytest.approx(float((means - whole).norm() / whole.norm()), rel=1e-4)
     cosine = float(torch.cosine_similarity(means, whole, dim=0))
     assert values["wrong_gradient_cosine"] == pytest.approx(cosine, rel=1e-4)
+
+
+def test_the_loss_is_the_mean_over_all_targets_and_the_mean_of_means_stands_beside_it(context):
+    loop = UnequalMicroBatches(context[0])
+    with torch.no_grad():
+        sums = [
+            cross_entropy(loop.model(inputs), targets, reduction="sum").item() for inputs, targets in loop.micro_batches
+        ]
+    counts = [2, 55, 203]
+
+    step = next(loop.steps())
+
+    assert float(step.loss) == pytest.approx(sum(sums) / 260)
+    assert step.values["wrong_loss"] == pytest.approx(sum(s / n for s, n in zip(sums, counts, strict=True)) / 3)
+    assert (step.targets, step.micro_batches) == (260, 3)
+    assert loop.history[0]["loss"] == pytest.approx(sum(sums) / 260)
+
+
+def test_clipping_sees_the_divided_gradient_and_shortens_it_to_its_limit(context):
+    loop = UnequalMicroBatches(LoopContext(**{**vars(context[0]), "options": Options(clip=0.01)}))
+    whole = float(loop.gradient_of_the_whole_batch().norm())
+
+    step = next(loop.steps())
+
+    applied = torch.cat([parameter.grad.reshape(-1) for parameter in loop.model.parameters()])
+    assert float(step.gradient_norm) == pytest.approx(whole, rel=1e-4)
+    assert float(applied.norm()) == pytest.approx(0.01, rel=1e-3)
 
 
 def test_a_restored_loop_goes_on_with_the_same_bits(context):
