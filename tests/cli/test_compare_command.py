@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from sample_runs import write
+from sample_runs import edit, write
 from terminals import in_a_terminal
 from typer.testing import CliRunner
 
@@ -167,3 +167,20 @@ def test_a_terminal_of_any_width_breaks_no_word_and_no_line_of_the_plot(
     assert any(line.split()[:1] == ["tokens"] and line.endswith("60k") for line in lines)
     claims = " ".join(text.split())
     assert "so smoothing does not help; more seeds do" in claims or "their difference is no result" in claims
+
+
+def test_lines_of_two_very_unlike_runs_can_be_read_in_a_pipe_and_json_holds_everything(project: Path) -> None:
+    one, other = write(project / ".runs"), write(project / ".runs", id=OTHER, overrides=("seed=7",))
+    wheels = [f"wheel-{number}==1.0" for number in range(40)]
+    edit(one.config, experiment__environment__packages=wheels, **{f"experiment__data__k{n}": n for n in range(60)})
+    edit(other.config, experiment__environment__packages=[*wheels[:20], "wheel-20==2.0", *wheels[21:]])
+
+    text = lab("compare", one.id, other.id).output
+    record = json.loads(lab("compare", one.id, other.id, "--json").output)
+
+    assert max(len(line) for line in text.splitlines()) <= 200
+    [row] = [line.split() for line in text.splitlines() if "environment.packages" in line]
+    assert row[-2:] == ["wheel-20==1.0", "wheel-20==2.0"]
+    check = next(check for check in record["pairs"][0]["checks"] if check["name"] == "declared change")
+    assert {f"data.k{number}" for number in range(60)} <= check["a"].keys()
+    assert wheels in [difference["a"] for difference in record["pairs"][0]["differences"]]

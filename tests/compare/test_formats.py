@@ -33,3 +33,14 @@ def test_a_time_that_is_being_counted_has_no_decimals(seconds, written):
 @pytest.mark.parametrize(("seconds", "written"), [(0.41234, "0.4123 s"), (8.1184, "8.118 s"), (117.6, "1 min 58 s")])
 def test_two_steps_of_a_few_seconds_are_told_apart_by_their_digits(seconds, written):
     assert formats.quantity(seconds, "seconds") == written
+
+
+@pytest.mark.parametrize(
+    ("content", "written"),
+    [
+        (list("abc"), "a, b, c"), (["one entry"] * 40, "one entry, one entry, one entry and 37 more"),
+        ({"a": 1, "b": None}, "a: 1, b: -"), (["x" * 50, "y"], f"{'x' * 31}... and 1 more"), ([], "none"), ("x", "x"),
+    ],
+)  # fmt: skip
+def test_of_a_long_list_a_cell_holds_the_first_entries_and_how_many_more_there_are(content, written):
+    assert formats.short(content) == written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ STYLES = {"ok": "green", "+": "green", "-": "red", "x": "red", "!": "red bold", 
 VERDICT_STYLES = {"comparable": "green", "within limits": "yellow", "not comparable": "red"}
 DIFF_LINES = 60
 FILES = 6
+PIPED = 200
+"""The longest line of words where there is no terminal."""
 NARROW = 100
 """In fewer columns the difference is shown in percent alone: both values stand beside it."""
 
@@ -65,8 +68,9 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> None:
     output.show("")
     for one in pair.judgements:
         names = ", ".join(check.name for check in one.because)
-        verdict = output.plain(f"{one.verdict}{f': {names}' if names else ''}", VERDICT_STYLES[str(one.verdict)])
-        output.show(output.plain(f"{a} and {b}  {one.question:<7}", "bold") + verdict)
+        heading = f"{a} and {b}  {one.question:<7}"
+        verdict = _folded(f"{one.verdict}{f': {names}' if names else ''}", indent=len(heading))
+        output.show(output.plain(heading, "bold") + output.plain(verdict, VERDICT_STYLES[str(one.verdict)]))
     output.show("")
     _differences(pair, a, b)
     checks = output.table("", "check", a, b, "note", whole=("", "check"))
@@ -75,8 +79,19 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> None:
     output.show(checks if checks.row_count else rows.ALL_HOLD, "")
     figures = _figures(pair, place, only_changed)
     output.show(figures if figures.row_count else rows.NO_FIGURE[only_changed], "")
-    output.show(*(output.plain(claim) for claim in pair.claims))
+    output.show(*(output.plain(_folded(claim)) for claim in pair.claims))
     _code(pair)
+
+
+def _folded(text: str, indent: int = 0) -> str:
+    """Text that a terminal folds by itself; anywhere else lines stay so short that they can be read."""
+    if output.terminal_width() is not None:
+        return text
+    begin = " " * indent
+    lines = textwrap.wrap(
+        f"{begin}{text}", PIPED, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)[indent:]
 
 
 def _figures(pair: Pair, place: int, only_changed: bool) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab.compare import differences, surroundings
 from lab.compare.absences import absences
-from lab.compare.formats import counted
+from lab.compare.formats import counted, listed
 from lab.compare.verdicts import ALL_LIMITS, ALL_NO, LIMITS, NO, Check, among
 from lab.contracts.loss import CROSS_ENTROPY
 
@@ -62,7 +62,7 @@ def _declared_change(found: Sequence[Difference]) -> Check:
     undeclared = [one for one in found if not one.declared]
     if undeclared:
         sides = ({one.key: one.a for one in undeclared}, {one.key: one.b for one in undeclared})
-        note = f"{len(undeclared)} undeclared: {', '.join(sides[0])}"
+        note = f"{len(undeclared)} undeclared: {listed(list(sides[0]))}"
         return Check("declared change", False, *sides, note, (), ALL_NO)
     words = ", ".join(one.key for one in found) or "none"
     many = " (an effect cannot be laid to one of them)" if len(found) > 1 else ""

@@ -8,13 +8,14 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lab.compare.statistics import Interval
 
 NOTHING = "-"
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 _LONGEST = 60
+_LISTED = 34
 
 
 def letter(place: int) -> str:
@@ -85,7 +86,29 @@ def value(content: object) -> str:
     if isinstance(content, float):
         return f"{content:.6g}"
     text = _DIGEST.sub(lambda match: match[0][:8], str(content))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return _cut(text, _LONGEST)
+
+
+def short(content: object) -> str:
+    """Any recorded value in a cell of a table: of a long list the first entries and how many more there are."""
+    if isinstance(content, dict) and content:
+        return listed([f"{key}: {value(inner)}" for key, inner in content.items()])
+    if isinstance(content, (list, tuple)) and content:
+        return listed([value(inner) for inner in content])
+    return value(content)
+
+
+def listed(entries: Sequence[str], longest: int = _LISTED) -> str:
+    """As many of the entries as are not too long together, one at least, and how many more there are."""
+    shown = [_cut(entries[0], longest)]
+    while len(shown) < len(entries) and len(", ".join([*shown, entries[len(shown)]])) <= longest:
+        shown.append(entries[len(shown)])
+    more = len(entries) - len(shown)
+    return f"{', '.join(shown)}{f' and {more:,} more' if more else ''}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def duration(seconds: float, decimals: int = 1) -> str:

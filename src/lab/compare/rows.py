@@ -81,7 +81,7 @@ def check_rows(pair: Pair, *, only_changed: bool = False) -> Iterator[CheckRow]:
     for check in pair.checks:
         if only_changed and check.passed:
             continue
-        a, b = formats.value(check.a), formats.value(check.b)
+        a, b = formats.short(check.a), formats.short(check.b)
         yield CheckRow(_sign(check), check.name, a, "" if check.passed and a == b else b, check.note)
 
 
@@ -96,7 +96,7 @@ def difference_rows(pair: Pair) -> Iterator[DifferenceRow]:
     """Everything that differs, declared first."""
     for one in pair.differences:
         declared = "declared" if one.declared else "undeclared"
-        yield DifferenceRow(declared, one.kind, one.key, formats.value(one.a), formats.value(one.b))
+        yield DifferenceRow(declared, one.kind, one.key, *map(formats.short, _apart(one.a, one.b)))
 
 
 def interval_lines(comparison: Comparison) -> Iterator[str]:
@@ -105,6 +105,14 @@ def interval_lines(comparison: Comparison) -> Iterator[str]:
         for place, one in enumerate(measure.intervals):
             if one is not None:
                 yield f"{letter(place)}: {measure.name} {formats.interval(one, measure.unit)}"
+
+
+def _apart(a: object, b: object) -> tuple[object, object]:
+    """Of two lists only the entries that are not in both, where there are any: a long list hides what differs."""
+    if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
+        return a, b
+    own, other = [one for one in a if one not in b], [one for one in b if one not in a]
+    return (own, other) if own or other else (a, b)
 
 
 def _sign(check: Check) -> str:
