@@ -11,7 +11,7 @@ from lab.cli.fact_lines import fact_lines
 from lab.compare import formats
 from lab.jobs import allowed
 from lab.launch.follow import Ending
-from lab.runs import records
+from lab.runs import environment, records
 from lab.runs.directory import RunDirectory, every
 from lab.settings import read_settings
 
@@ -153,6 +153,24 @@ def test_a_machine_that_differs_is_told_or_with_strict_environment_refused(lab, 
     assert "package torch==0.1 is declared, here is" in refused.err
     assert "package torch==0.1 is declared, here is" in told.err
     assert len(every(read_settings().runs_folder)) == 1
+
+
+@pytest.mark.parametrize(
+    ("gpu", "told"),
+    [
+        (None, "machine    no GPU and no container image here; declared: NVIDIA H100 80GB HBM3, acme/torch:2"),
+        ("NVIDIA L4", "differs    gpu NVIDIA H100 80GB HBM3 is declared, here is NVIDIA L4"),
+    ],
+)
+def test_what_this_machine_does_not_have_at_all_is_one_line_and_no_difference(lab, project, monkeypatch, gpu, told):
+    monkeypatch.setattr(environment, "gpu_name", lambda: gpu)
+    declared = "NVIDIA H100 80GB HBM3", f"acme/torch:2@sha256:{'a' * 64}"
+    asked = [f"--set=environment.{key}={value}" for key, value in zip(("gpu", "image"), declared, strict=True)]
+
+    lines = [line.rstrip() for line in lab("run", "quick", "--dry-run", *asked).out.splitlines()]
+
+    assert told in lines
+    assert [line for line in lines if line.startswith("differs")] == [told] * bool(gpu)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from lab.contracts import Quote
     from lab.jobs.bundle import Bundle
     from lab.launch.plan import Plan
+    from lab.runs.environment import Difference
 
 Record = dict[str, Any]
 _SHORT = 12
+_KINDS = {"gpu": "GPU", "image": "container image"}
+"""What only some machines have."""
 
 
 def record(plan: Plan, trackers: Sequence[str]) -> Record:
@@ -74,7 +77,7 @@ def _facts(plan: Plan, trackers: Sequence[str]) -> Table:
     rows += [("", plan.quote.unknown, "yellow")] if plan.quote.unknown else []
     rows += [(name, value, "") for name, value in run_offer.facts(plan)]
     rows += [("stages", f"{stage.name}: {' '.join(stage.argv)}", "") for stage in plan.job.stages]
-    rows += [("differs", line, "yellow") for line in differing(plan)]
+    rows += _otherwise(plan)
     rows += [("code", code(plan), ""), ("trackers", ", ".join(trackers) or "none", "")]
     if plan.job.forwarded:
         rows.append(("forwarded", f"{', '.join(plan.job.forwarded)} (names only are written down)", ""))
@@ -97,7 +100,7 @@ def announce(plan: Plan, run_id: str) -> None:
     facts = [("run", run_id, "bold"), *(("change", line, "") for line in _changes(plan))]
     facts.append(("backend", f"{plan.backend_choice.name}: {plan.quote.description}", ""))
     facts.append(("code", f"{code(plan)}, {counted(len(plan.bundle.files), 'file')}", ""))
-    facts += [("differs", line, "yellow") for line in differing(plan)]
+    facts += _otherwise(plan)
     facts += [("left out", f"{skipped.path}: {skipped.reason}", "yellow") for skipped in plan.bundle.skipped]
     err = console(stderr=True)
     err.print(_title(plan), soft_wrap=True)
@@ -136,9 +139,20 @@ def _changes(plan: Plan) -> list[str]:
     ]
 
 
-def differing(plan: Plan) -> list[str]:
+def differing(plan: Plan, without: Sequence[Difference] = ()) -> list[str]:
     """Each difference between the declared environment and this machine, in one line."""
-    return [f"{one.what} {_named(one.declared)} is declared, here is {_named(one.actual)}" for one in plan.differences]
+    found = [one for one in plan.differences if one not in without]
+    return [f"{one.what} {_named(one.declared)} is declared, here is {_named(one.actual)}" for one in found]
+
+
+def _otherwise(plan: Plan) -> list[tuple[str, str, str]]:
+    """The differences as lines; what this machine does not have at all is one, and no warning: it is another kind."""
+    absent = [one for one in plan.differences if one.actual is None and one.what in _KINDS]
+    lines = [("differs", line, "yellow") for line in differing(plan, without=absent)]
+    if absent:
+        without = " and ".join(f"no {_KINDS[one.what]}" for one in absent)
+        lines.append(("machine", f"{without} here; declared: {', '.join(_named(one.declared) for one in absent)}", ""))
+    return lines
 
 
 def code(plan: Plan) -> str:
