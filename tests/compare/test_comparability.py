@@ -319,6 +319,62 @@ def test_a_library_that_a_declared_observer_imports_comes_with_it(runs: Path) ->
     assert check.note == "comes with the declared observers.acme"
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_an_observer_brings_is_told_and_leaves_the_loss_comparable(runs: Path, declared: bool) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    edit(b.provenance, plugins=[WATCHES])
+    edit(b.environment, packages__drawing="1.0", packages_of_observers=["drawing"])
+    if declared:
+        change = {"key": "observers.acme", "before": None, "after": True}
+        edit(b.config, declarations=[{"origin": "--set", "changes": [change]}])
+
+    result = compared(a, b)
+
+    assert failed(result) == ["code", "libraries"]
+    assert verdicts(result) == (YES, LIMITS, LIMITS)
+    assert {one.key: one.declared for one in result.pairs[0].differences} == {
+        "plugin acme": declared,
+        "drawing": declared,
+    }
+
+
+@pytest.mark.parametrize(
+    ("in_a", "in_b", "observers"),
+    [(None, "1.0", []), ("1.0", "2.0", ["drawing"]), (None, "1.0", ["other"])],
+    ids=["nobody says for whom", "both have it", "another one"],
+)
+def test_a_library_that_may_compute_lowers_every_verdict(
+    runs: Path, in_a: str | None, in_b: str, observers: list[str]
+) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    edit(b.environment, packages__drawing=in_b, packages_of_observers=observers)
+    if in_a:
+        edit(a.environment, packages__drawing=in_a, packages_of_observers=observers)
+
+    result = compared(a, b)
+
+    assert failed(result) == ["libraries"]
+    assert verdicts(result) == (LIMITS, LIMITS, LIMITS)
+
+
+def test_libraries_that_neither_run_knows_lower_every_verdict(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    for run in (a, b):
+        edit(run.environment, packages={}, variables={}, python=None, driver=None, cuda=None, image=None)
+
+    result = compared(a, b)
+
+    assert failed(result) == ["libraries"]
+    assert verdicts(result) == (LIMITS, LIMITS, LIMITS)
+
+
+def test_a_plugin_that_also_computes_lowers_every_verdict(runs: Path) -> None:
+    a, b = write(runs), write(runs, id=OTHER)
+    edit(b.provenance, plugins=[{**WATCHES, "parts": {"observer": ["acme"], "loss": ["acme"]}}])
+
+    assert verdicts(compared(a, b)) == (LIMITS, LIMITS, LIMITS)
+
+
 def test_a_plugin_that_brought_the_backend_alone_is_no_difference_of_code(runs: Path) -> None:
     a, b = write(runs), write(runs, id=OTHER)
     plugin = {"name": "cloud", "files_sha256": "one", "third_party": True, "parts": {"backend": ["cloud"]}}

@@ -5,7 +5,6 @@ The runs go on side by side, because most of a rented one is waiting.
 
 from __future__ import annotations
 
-import base64
 import importlib
 import importlib.util
 import json
@@ -19,6 +18,7 @@ from simulated_rental import A4000, ready_environment
 from simulator import Scenario, Simulator
 from strangers import HERE, NAMES, copied, fake_fenland, imports_of_lab, installed, own_tests, project, public_places
 
+from lab.report import embedding
 from lab.runs.directory import RunDirectory, every
 from lab.runs.records import read_json, read_lines
 
@@ -170,7 +170,7 @@ def test_a_strangers_figure_is_in_the_report(used):
 
     page = run.report.read_text(encoding="utf-8")
 
-    assert base64.b64encode((run.path / figure["path"]).read_bytes()).decode() in page
+    assert embedding.block(run.path / figure["path"], "").address in page
     assert "How large activations are, layer by layer" in page
 
 

@@ -47,6 +47,11 @@ def test_packages_are_those_that_were_imported_at_the_version_that_was():
     assert rich.__name__ in found
 
 
+def test_packages_of_some_modules_are_those_of_them_that_were_imported():
+    assert imported_packages({"rich", "never_imported"}).keys() == {"rich"}
+    assert imported_packages(()) == {}
+
+
 def test_a_version_that_is_computed_to_warn_of_its_end_is_left_alone(monkeypatch):
     def deprecated(name):
         raise DeprecationWarning(name)

@@ -15,6 +15,7 @@ from tiny_run import metric_lines, tiny_experiment, tiny_run, tiny_tokens
 
 from lab.errors import LabError
 from lab.experiment import fingerprint
+from lab.runs import environment as environment_of_run
 from lab.runs import records
 from lab.training import checkpoint
 from lab.worker.attempt import Attempt
@@ -431,6 +432,25 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(here, install_plugin)
     lab_astray.Astray.broken = False
     assert attempt(run) == 0
     assert [line["step"] for line in metric_lines(run)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("where", ["at its top", "when the run begins"])
+def test_a_library_that_only_an_observer_imports_is_recorded_as_that(here, install_plugin, monkeypatch, where):
+    top, later = ("import drawing", "pass") if where == "at its top" else ("", "import drawing")
+    watch = f"from lab.contracts import Observer\n{top}\n\nclass Watch(Observer):\n"
+    watch += f"    def __init__(self, options): pass\n    def run_started(self, context):\n        {later}\n"
+    hooks = (
+        "from lab import Part, hookimpl\n@hookimpl\ndef observers(): return [Part('drawer', 'drawer_parts:Watch')]\n"
+    )
+    install_plugin("drawer", hooks, files={"drawer_parts.py": watch, "drawing.py": ""})
+    monkeypatch.setattr(environment_of_run, "_owners", lambda: {"drawing": ["drawing-library"], "torch": ["torch"]})
+    run = tiny_run(here, tiny_experiment(observers={"drawer": {}}))
+
+    attempt(run)
+
+    found = records.read_json(run.environment)
+    assert found["packages"].keys() == {"drawing-library", "torch"}
+    assert found["packages_of_observers"] == ["drawing-library"]
 
 
 def test_observers_that_record_and_that_raise_change_no_bit(here, tmp_path, install_plugin):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 
 import pytest
 
@@ -150,3 +152,42 @@ def test_a_phase_is_told_with_its_step_and_ends_when_its_block_raises():
 
     assert recording.heard == [("forward", "started", 4), ("forward", "ended", 4)]
     phases.require_closed()
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library that nobody has imported yet."""
+    (tmp_path / "drawing_library").mkdir()
+    (tmp_path / "drawing_library" / "__init__.py").write_text("from drawing_library import shapes\nimport colours\n")
+    (tmp_path / "drawing_library" / "shapes.py").touch()
+    (tmp_path / "colours.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "drawing_library"
+    for name in ("drawing_library", "drawing_library.shapes", "colours"):
+        sys.modules.pop(name, None)
+
+
+def test_what_an_observer_imports_is_known_as_imported_for_it(library):
+    class Drawing(Observer):
+        def step_started(self, step):
+            importlib.import_module(library)
+
+    observers = Observers([("drawing", Drawing()), ("raising", Raising())])
+
+    tell_all(observers)
+
+    assert observers.imports.modules >= {"drawing_library", "colours"}
+    assert "drawing_library.shapes" not in observers.imports.modules
+
+
+def test_what_was_imported_before_is_not_imported_for_an_observer(library):
+    class Drawing(Observer):
+        def step_started(self, step):
+            importlib.import_module(library)
+
+    importlib.import_module(library)
+    observers = Observers([("drawing", Drawing())])
+
+    tell_all(observers)
+
+    assert "drawing_library" not in observers.imports.modules

@@ -52,7 +52,22 @@ def brought(a: RunFacts, b: RunFacts, declared: Collection[str]) -> set[str]:
             }
             if anew or (theirs and theirs <= watchers and parts.keys() <= WATCHERS_OF.keys()):
                 found.add(f"{PLUGIN}{name}")
+        if watchers:
+            found |= imported_to_watch(one, other)
     return found
+
+
+def that_watch(a: RunFacts, b: RunFacts) -> set[str]:
+    """What stands for the plugins of which both runs used observers and trackers alone: they compute nothing."""
+    plugins = [(name, plugin.get("parts") or {}) for facts in (a, b) for name, plugin in used(facts).items()]
+    computing = {name for name, parts in plugins if not parts or not parts.keys() <= WATCHERS_OF.keys()}
+    return {f"{PLUGIN}{name}" for name, _ in plugins if name not in computing}
+
+
+def imported_to_watch(facts: RunFacts, other: RunFacts) -> set[str]:
+    """The packages that only this run imported, and only since an observer asked for them."""
+    theirs = set(facts.environment.get("packages_of_observers") or ())
+    return theirs - (other.environment.get("packages") or {}).keys()
 
 
 def named(path: str, digest: str | None, facts: RunFacts) -> str | None:

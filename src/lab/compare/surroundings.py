@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SAME_MODEL_SPREAD = 0.22
 """Largest speed difference met between two GPUs of one model (arXiv 2208.11035); 8 % on average."""
+TO_WATCH = {"speed": LIMITS, "memory": LIMITS}
+"""What watches computes nothing, so the loss is the same; it may take time and memory."""
 BRINGS_LIBRARIES = ("environment", "loop", "attention", "loss", *plugin_files.WATCHERS)
 
 
@@ -49,7 +51,8 @@ def code(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
         return Check("code", True, *values, note)
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     brought = "; comes with what is declared" if plugin_files.brought(a, b, declared).issuperset(paths) else ""
-    return Check("code", False, *values, f"{', '.join(paths[:3])}{more}{brought}", (), ALL_LIMITS)
+    allows = TO_WATCH if plugin_files.that_watch(a, b).issuperset(paths) else ALL_LIMITS
+    return Check("code", False, *values, f"{', '.join(paths[:3])}{more}{brought}", (), allows)
 
 
 def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
@@ -65,7 +68,9 @@ def libraries(a: RunFacts, b: RunFacts, declared: tuple[str, ...]) -> Check:
     sides = [
         ", ".join(f"{key} {side.get(key, absent[key])}" for key in names) if side else None for side in (one, other)
     ]
-    return Check.equal("libraries", sides, ALL_LIMITS, brought=among(asked, BRINGS_LIBRARIES))
+    to_watch = plugin_files.imported_to_watch(a, b) | plugin_files.imported_to_watch(b, a)
+    allows = TO_WATCH if names and to_watch.issuperset(names) else ALL_LIMITS
+    return Check.equal("libraries", sides, allows, brought=among(asked, BRINGS_LIBRARIES))
 
 
 def clocks(a: RunFacts, b: RunFacts) -> Iterator[Check]:

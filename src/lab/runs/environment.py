@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion
 from lab.runs.secrets import Secrets, variable_promises_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from lab.experiment.sections import Environment
 
@@ -56,11 +56,15 @@ def machine(variables: Mapping[str, str] | None = None) -> dict[str, object]:
     }
 
 
-def imported_packages() -> dict[str, str]:
-    """The distributions that are imported in this process, each at the version that was really imported."""
+def imported_packages(modules: Collection[str] | None = None) -> dict[str, str]:
+    """The distributions that are imported in this process, each at the version that was really imported.
+
+    With `modules` those of these top-level modules alone.
+    """
     owners = _owners()
     found: dict[str, str] = {}
-    for module in {name.partition(".")[0] for name in list(sys.modules)}:
+    imported = {name.partition(".")[0] for name in list(sys.modules)}
+    for module in imported if modules is None else imported.intersection(modules):
         for distribution in owners.get(module, ()):
             # Not by getattr: some modules compute the attribute only to warn that it goes away.
             own = getattr(sys.modules.get(module), "__dict__", {}).get("__version__")

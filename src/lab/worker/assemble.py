@@ -18,6 +18,7 @@ from lab.experiment import Experiment
 from lab.plugins import blame, chosen, load
 from lab.runs import records
 from lab.settings import read_settings
+from lab.worker.imports import Imports
 from lab.worker.observers import Observers
 
 if TYPE_CHECKING:
@@ -108,8 +109,10 @@ def parts_of(run: RunDirectory) -> Parts:
 def observers_of(parts: Parts) -> Observers:
     """The experiment's observers, as one."""
     wanted = [(key, choice) for kind, key, choice in chosen(parts.experiment) if kind == "observer"]
-    built = [(choice.name, parts.plugins.build("observer", choice, key)) for key, choice in wanted]
-    return Observers(built, told=lambda error: blame.told(error, parts.plugins.installed))
+    imports = Imports()
+    with imports.noted():
+        built = [(choice.name, parts.plugins.build("observer", choice, key)) for key, choice in wanted]
+    return Observers(built, told=lambda error: blame.told(error, parts.plugins.installed), imports=imports)
 
 
 def loop_of(parts: Parts, run: RunDirectory, said: Said, phases: Phases) -> Loop:

@@ -108,7 +108,9 @@ class Attempt:
             self.said.note("observers_switched_off", self.observers.switched_off)
         device = surroundings.device_record(self.parts.device)
         peak = flops.peak(str(device["name"]), self.parts.train.precision)
-        record = surroundings.record(self.parts, self.said.notes, self.fingerprints, peak)
+        record = surroundings.record(
+            self.parts, self.said.notes, self.fingerprints, peak, self.observers.imports.modules
+        )
         records.write_json(self.run.environment, record)
 
     def _write_summary(self, status: str, reason: str) -> None:

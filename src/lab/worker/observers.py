@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab.contracts import EVENTS, Observer
 from lab.errors import UsageError, did_you_mean
+from lab.worker.imports import Imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +26,13 @@ class Observers:
     """Tells each observer what happens. One that raises is reported, in the words of `told`, and hears nothing more."""
 
     def __init__(
-        self, named: Sequence[tuple[str, Observer]] = (), told: Callable[[BaseException], str] = plainly
+        self,
+        named: Sequence[tuple[str, Observer]] = (),
+        told: Callable[[BaseException], str] = plainly,
+        imports: Imports | None = None,
     ) -> None:
         self._told = told
+        self.imports = imports or Imports()
         for name, observer in named:
             refuse_unknown_methods(name, observer)
         self._listening = list(named)
@@ -68,7 +73,8 @@ class Observers:
         for entry in tuple(self._listening):
             name, observer = entry
             try:
-                getattr(observer, event)(*what)
+                with self.imports.noted():
+                    getattr(observer, event)(*what)
             except (Exception, SystemExit) as error:
                 self._listening.remove(entry)
                 self.switched_off[name] = f"{event}: {self._told(error)}"

@@ -12,7 +12,7 @@ import torch
 from lab.runs import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from lab.training.flops import Peak
     from lab.worker.assemble import Parts
@@ -21,7 +21,11 @@ DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def record(
-    parts: Parts, notes: Mapping[str, object], fingerprints: Mapping[str, object], peak: Peak
+    parts: Parts,
+    notes: Mapping[str, object],
+    fingerprints: Mapping[str, object],
+    peak: Peak,
+    observers_modules: Collection[str] = (),
 ) -> dict[str, object]:
     """What can be told now; libraries that a part imports later are in it when it is written again at the end."""
     machine = environment.machine()
@@ -34,6 +38,7 @@ def record(
     return {
         "schema": 1,
         "packages": environment.imported_packages(),
+        "packages_of_observers": sorted(environment.imported_packages(observers_modules)),
         **machine,
         "threads": torch.get_num_threads(),
         "device": device,
