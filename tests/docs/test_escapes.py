@@ -71,6 +71,7 @@ def test_a_command_in_a_sentence_exists_with_its_options(line):
     assert name is not None, "no such command"
     command = COMMANDS[name]
     if isinstance(command, TyperGroup):
+        assert all(word.startswith(("-", "[")) for word in words[2:3]), "no such command of the group"
         command = COMMANDS.get(f"{name} list", command)
     options = {"--help", *(option for one in command.params for option in one.opts)}
     given = {word.strip("[]").partition("=")[0] for word in words if word.strip("[]").startswith("--")}
