@@ -9,6 +9,7 @@ from importlib.abc import MetaPathFinder
 from importlib.metadata import entry_points, version
 
 import pytest
+import sample_runs
 
 from lab.cli import failures, main
 from lab.errors import AskedToStop, Interrupted, LabError, Refused, Regression, StillBilling, UsageError
@@ -249,10 +250,11 @@ def test_a_plugin_cannot_take_the_place_of_our_own_command(lab, install_plugin):
     assert "Check an experiment" in lab("check", "--help").out
 
 
-def test_a_broken_plugin_leaves_every_other_command_alone(lab, install_plugin):
+def test_a_broken_plugin_leaves_every_other_command_alone(lab, install_plugin, project):
     install_plugin("broken", "raise ImportError('no such symbol')", distribution="lab-broken")
+    run = sample_runs.write(project / ".runs").id
 
-    assert lab("--help").code == lab("--version").code == lab("experiments").code == 0
+    assert lab("--help").code == lab("--version").code == lab("experiments").code == lab("report", run).code == 0
     warning = "Warning: plugin broken (lab-broken 1.0) is broken: ImportError: no such symbol"
     assert warning in lab("check", "chapter02").err.splitlines()
     assert lab("check", "chapter02").code == 0
