@@ -184,3 +184,14 @@ def test_lines_of_two_very_unlike_runs_can_be_read_in_a_pipe_and_json_holds_ever
     check = next(check for check in record["pairs"][0]["checks"] if check["name"] == "declared change")
     assert {f"data.k{number}" for number in range(60)} <= check["a"].keys()
     assert wheels in [difference["a"] for difference in record["pairs"][0]["differences"]]
+
+
+def test_a_busy_machine_is_told_once_under_the_verdict_on_speed(project: Path) -> None:
+    one, other = (write(project / ".runs", id=run, sampled=True) for run in ("sample-20261201-0915-aaaa", OTHER))
+    busy = other.metrics.read_text().replace('"processor_percent"', '"others_percent":48,"processor_percent"')
+    other.metrics.write_text(busy)
+
+    lines = lab("compare", one.id, other.id).output.splitlines()
+
+    [at] = [number for number, line in enumerate(lines) if "Other processes took 48 % in B" in line]
+    assert lines[at - 1].startswith("A and B  speed")

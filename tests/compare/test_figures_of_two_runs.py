@@ -210,6 +210,38 @@ def test_what_a_run_had_of_its_machine_is_shown_beside_its_speed_and_never_judge
     assert found["GPU power"].measure.values == pytest.approx((650.5, 650.5))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [(3, 48, "48 % in B of"), (30, 48, "30 % in A and 48 % in B of"), (3, 24, None)],
+)
+def test_a_machine_that_others_used_heavily_is_told_beside_the_speed(runs: Path, one, other, told) -> None:
+    a, b = write(runs, sampled=True), write(runs, id=OTHER, sampled=True)
+    for run, percent in ((a, one), (b, other)):
+        text = run.metrics.read_text()
+        run.metrics.write_text(text.replace('"processor_percent"', f'"others_percent":{percent},"processor_percent"'))
+
+    result = compared(a, b)
+
+    said = [claim for claim in result.pairs[0].claims if claim.startswith("Other processes took")]
+    assert [claim.partition("took ")[2].split(" all cores")[0] for claim in said] == ([told] if told else [])
+    assert changes(result)["others' processors"].measure.values == pytest.approx((one / 100, other / 100))
+    assert str(result.pairs[0].judgement("speed").verdict) == "comparable"
+
+
+def test_what_others_took_outside_the_measured_steps_is_not_told(runs: Path) -> None:
+    a, b = write(runs, sampled=True), write(runs, id=OTHER, sampled=True)
+    text = b.metrics.read_text().splitlines()
+    text = [
+        line.replace('"seconds"', '"others_percent":90,"seconds"') if '"warmup":true' in line else line for line in text
+    ]
+    b.metrics.write_text("\n".join(text) + "\n")
+
+    result = compared(a, b)
+
+    assert changes(result)["others' processors"].measure.values == (None, pytest.approx(0.9))
+    assert not [claim for claim in result.pairs[0].claims if claim.startswith("Other processes took")]
+
+
 def test_two_shares_differ_by_points_and_other_figures_in_percent(runs: Path) -> None:
     a, b = write(runs, sampled=True), write(runs, id=OTHER, sampled=True, seconds=0.25)
     b.metrics.write_text(b.metrics.read_text().replace('"processor_percent":104.5', '"processor_percent":52.25'))

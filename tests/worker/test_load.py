@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
-from lab.worker.load import Load
+import psutil
+import pytest
+
+from lab.worker import load
+from lab.worker.load import Load, Others
 
 
 class Clock:
@@ -48,7 +53,7 @@ def test_the_gpu_is_in_the_same_sample():
 
     found = Load(SlowGpu(clock, 0.0), clock).read()
 
-    assert list(found) == ["process_bytes", "processor_percent", "gpu_percent"]
+    assert [name for name in found if name != "others_percent"] == ["process_bytes", "processor_percent", "gpu_percent"]
 
 
 def test_steps_shorter_than_a_second_share_a_sample():
@@ -74,3 +79,38 @@ def test_a_driver_that_answers_slowly_is_asked_less_often():
     late = load.read()
 
     assert (early, late["gpu_percent"]) == ({}, 97)
+
+
+class Counters:
+    """The seconds that the system and the process have counted."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.idle = self.busy = self.own = 100.0
+        monkeypatch.setattr(load.psutil, "cpu_times", self._system)
+
+    def _system(self):
+        times = {"user": self.busy - 30.0, "system": 20.0, "steal": 10.0, "idle": self.idle, "iowait": 0.0}
+        return SimpleNamespace(_asdict=lambda: {**times, "guest": self.busy})
+
+    def cpu_times(self):
+        return SimpleNamespace(user=self.own, system=0.0)
+
+
+@pytest.mark.parametrize(
+    ("idle", "busy", "own", "share"), [(10.0, 10.0, 5.0, 25.0), (0.0, 20.0, 10.0, 50.0), (5.0, 5.0, 5.5, 0.0)]
+)
+def test_what_others_take_is_what_is_neither_idle_nor_of_this_process(monkeypatch, idle, busy, own, share):
+    counters = Counters(monkeypatch)
+    others = Others(counters)
+
+    counters.idle, counters.busy, counters.own = 100.0 + idle, 100.0 + busy, 100.0 + own
+
+    assert others.read() == {"others_percent": share}
+    assert others.read() == {}  # no time has passed
+
+
+def test_this_systems_counters_are_understood():
+    found = Others(psutil.Process())
+    found._before = (0.0, 0.0, 0.0)
+
+    assert 0.0 <= found.read()["others_percent"] <= 100.0

@@ -62,15 +62,18 @@ def _text(comparison: Comparison, only_changed: bool) -> None:
 
 
 def _pair(pair: Pair, place: int, only_changed: bool) -> None:
-    from lab.compare import formats, rows
+    from lab.compare import busy, formats, rows
 
     a, b = formats.letter(0), formats.letter(place)
+    shared = busy.note({a: pair.a, b: pair.b})
     output.show("")
     for one in pair.judgements:
         names = ", ".join(check.name for check in one.because)
         heading = f"{a} and {b}  {one.question:<7}"
         verdict = _folded(f"{one.verdict}{f': {names}' if names else ''}", indent=len(heading))
         output.show(output.plain(heading, "bold") + output.plain(verdict, VERDICT_STYLES[str(one.verdict)]))
+        if one.question == "speed" and shared:
+            output.show(output.plain(f"{' ' * len(heading)}{shared}", "yellow"))
     output.show("")
     _differences(pair, a, b)
     checks = output.table("", "check", a, b, "note", whole=("", "check"))
@@ -79,7 +82,7 @@ def _pair(pair: Pair, place: int, only_changed: bool) -> None:
     output.show(checks if checks.row_count else rows.ALL_HOLD, "")
     figures = _figures(pair, place, only_changed)
     output.show(figures if figures.row_count else rows.NO_FIGURE[only_changed], "")
-    output.show(*(output.plain(_folded(claim)) for claim in pair.claims))
+    output.show(*(output.plain(_folded(claim)) for claim in pair.claims if claim != shared))
     _code(pair)
 
 

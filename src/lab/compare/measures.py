@@ -122,6 +122,7 @@ def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     """What explains a speed and is none: a machine that others used too shows a processor that the run had less of."""
     sampled = (
         ("processor used", "processor_percent", "share", 0.01, "of one core"),
+        ("others' processors", "others_percent", "share", 0.01, "of all cores, taken by other processes"),
         ("GPU busy", "gpu_percent", "share", 0.01, "of its time"),
         ("GPU power", "gpu_watts", "watts", 1.0, "of the whole board"),
     )

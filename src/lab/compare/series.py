@@ -49,6 +49,10 @@ class Steps:
         values = (_number(line[name]) for line in self.lines if name in line)
         return [value for value in values if math.isfinite(value)]
 
+    def measured_samples(self, name: str) -> Numbers:
+        """The same of the measured steps alone."""
+        return Steps(tuple(self.lines[place] for place in self.measured)).samples(name)
+
     @cached_property
     def numbers(self) -> list[int]:
         """The step numbers."""

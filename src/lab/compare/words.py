@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.compare import alignment, costs, formats
+from lab.compare import alignment, busy, costs, formats
 from lab.compare.absences import NOT_MEASURED
 from lab.compare.statistics import LABEL
 from lab.compare.verdicts import Verdict
@@ -41,6 +41,7 @@ def claims(
     return (
         *_loss(letter, a, b, of["loss"], by_name, parting),
         *_speed(letter, of["speed"], by_name),
+        *filter(None, [busy.note({formats.letter(0): a, letter: b})]),
         *_memory(letter, of["memory"], by_name),
         *_cost(letter, a, b),
     )

@@ -15,6 +15,7 @@ STEP = {
     "reserved_bytes": "memory/reserved_bytes",
     "process_bytes": "system/process_memory_bytes",
     "processor_percent": "system/cpu_utilization_percentage",
+    "others_percent": "system/other_processes_cpu_percentage",
     "gpu_percent": "system/gpu_0_utilization_percentage",
     "gpu_memory_bytes": "system/gpu_0_memory_bytes",
     "gpu_watts": "system/gpu_0_power_usage_watts",

@@ -1,4 +1,4 @@
-"""What the run takes of its machine between two steps: memory and time of the processor and of the GPU."""
+"""What the run takes of its machine between two steps, memory and time of processor and GPU, and what others take."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ class Load:
         self._gpu = gpu.here() if device is None else device
         self._process = psutil.Process()
         self._process.cpu_percent()  # the first call only marks where the next one counts from
+        self._others = Others(self._process)
 
     def read(self) -> dict[str, object]:
         """Nothing while the last sample is young; else resident memory now, processor time since, and the GPU.
 
-        Processor time is in percent of one core, GPU time in percent of the GPU.
+        Processor time is in percent of one core, that of other processes in percent of all cores, GPU time in percent
+        of the GPU.
         """
         began = self._now()
         if began < self._due:
@@ -38,9 +40,30 @@ class Load:
         found: dict[str, object] = {
             "process_bytes": self._process.memory_info().rss,
             "processor_percent": self._process.cpu_percent(),
+            **self._others.read(),
         }
         if self._gpu is not None:
             found |= self._gpu.read()
         ended = self._now()
         self._due = began + max(EVERY_SECONDS, (ended - began) / SHARE)
         return found
+
+
+class Others:
+    """The processor time that this machine spent on anything but one process, by the system's own counters."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+        self._before = self._counted()
+
+    def read(self) -> dict[str, object]:
+        """What went to others since the last call, in percent of all cores; nothing where no time was counted."""
+        before, self._before = self._before, self._counted()
+        passed, busy, own = (now - then for now, then in zip(self._before, before, strict=True))
+        return {"others_percent": 100.0 * min(1.0, max(0.0, (busy - own) / passed))} if passed > 0 else {}
+
+    def _counted(self) -> tuple[float, float, float]:
+        """Seconds of all cores together: all that passed, those not idle, and those of the process."""
+        system, own = psutil.cpu_times()._asdict(), self._process.cpu_times()
+        passed = sum(seconds for name, seconds in system.items() if not name.startswith("guest"))  # in user already
+        return passed, passed - system["idle"] - system.get("iowait", 0.0), own.user + own.system
