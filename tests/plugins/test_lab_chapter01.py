@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -162,6 +163,25 @@ def test_spaces_line_ends_and_quotes_of_a_token_show(tmp_path):
     shown = texts(tmp_path / "drawn.svg")
     for label in ('" to"', r'"\n"', r'"\""', '"\'"', r'"\\"', 'target "</svg>"', "1e-09"):
         assert label in shown
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("train.precision=bf16-autocast", "train.precision"),
+        ("train.compile=true", "train.compile"),
+        ("optimizer.learning_rate=1e-3", "optimizer"),
+        ("loss=liger", "loss"),
+        ("attention=sdpa", "attention"),
+    ],
+)
+def test_a_setting_without_effect_is_refused(context, setting, named):
+    experiment = load("chapter01", EXPERIMENTS, [setting]).experiment
+
+    with pytest.raises(UsageError, match=f"does not read {named}[.]") as raised:
+        OneStep(replace(context(Options()), experiment=experiment))
+
+    assert 'train.precision = "fp32"' in raised.value.do
 
 
 @pytest.mark.parametrize("element", [(32, 0), (0, 48)])
