@@ -10,6 +10,7 @@ import sample_runs
 COMMANDS = "raise SystemExit('never imported')\n"
 NOTHING = "from lab import hookimpl\n"
 OPTIMIZER = ("betas", "clip", "fused", "learning_rate", "weight_decay")
+SNAPSHOT = [f"observers.memory-snapshot.{option}=" for option in ("step", "max_entries", "stacks")]
 
 
 @pytest.fixture
@@ -39,6 +40,19 @@ def offered(lab, monkeypatch):
         ("lab check nothing --set optimizer.cl", ["optimizer.clip=", "optimizer.clip=VALUE"]),
         ("lab run smoke --set atten", ["attention=", "attention=sdpa"]),
         ("lab run smoke --set optimizer.", [f"optimizer.{key}=" for key in OPTIMIZER]),
+        ("lab run chapter01 --set loop.pack", ["loop.packaged=", "loop.packaged=false"]),
+        ("lab run smoke --set loop=chapter01 --set loop.pack", ["loop.packaged=", "loop.packaged=false"]),
+        ("lab run smoke --set loop = chapter01 --set loop.pack", ["loop.packaged=", "loop.packaged=false"]),
+        ("lab run smoke --set los=chunked --set atten", ["attention=", "attention=sdpa"]),
+        ("lab run --backend local chapter01 --set loop.pack", ["loop.packaged=", "loop.packaged=false"]),
+        ("lab run chapter01 --set loop.packaged=true --set loop.pack", ["loop.packaged=", "loop.packaged=true"]),
+        ("lab run nothing --set loop.", []),
+        ("lab run smoke --set loss=chunked --set loss.", ["loss.rows=", "loss.rows=1024"]),
+        ("lab run smoke --set observers.", ["observers.memory-snapshot=", "observers.profiler="]),
+        ("lab run smoke --set obs", ["observers.memory-snapshot=", "observers.profiler="]),
+        ("lab run smoke --set observers.mem", ["observers.memory-snapshot=", *SNAPSHOT]),
+        ("lab run smoke --set observers.memory-snapshot.", SNAPSHOT),
+        ("lab run smoke --set trackers.wandb.w", ["trackers.wandb.where=", "trackers.wandb.where=launch"]),
         ("lab run smoke --backend lo", ["local"]),
         ("lab doctor --backend run", ["runpod"]),
         ("lab doctor --data smoke-fi", ["smoke-fineweb"]),
@@ -48,6 +62,21 @@ def offered(lab, monkeypatch):
 )
 def test_what_begins_so_is_offered(offered, line, fits):
     assert sorted(offered(line)) == sorted(fits)
+
+
+def test_the_options_of_a_strangers_part_are_offered_and_its_broken_neighbour_is_not_heard(offered, install_plugin):
+    parts = "Part('acme', 'acme:A', options='acme_options:O'), Part('bad', 'acme:A', options='nowhere:O')"
+    hooks = f"from lab import Part, hookimpl\n@hookimpl\ndef observers(): return [{parts}]\n"
+    options = (
+        "from pydantic import BaseModel\nclass O(BaseModel):\n    path: str\n    every: tuple[int, ...] = (1, 2)\n"
+    )
+    install_plugin("acme", hooks, files={"acme_options.py": options})
+
+    assert offered("lab check smoke --set observers.acme.e") == [
+        "observers.acme.every=", "observers.acme.every=[1,", "2]",
+    ]  # fmt: skip
+    assert offered("lab check smoke --set observers.acme.p") == ["observers.acme.path=", "observers.acme.path=VALUE"]
+    assert offered("lab check smoke --set observers.bad.") == []
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "_LAB_COMPLETE"
 """Set by the script in the shell while it asks."""
+LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where the script puts the line as far as it is typed: bash's, and those of the other shells."""
 
 
 def asked() -> bool:
@@ -116,37 +118,15 @@ def keys(ctx: typer.Context, incomplete: str) -> list[str]:
 
     With a second word that goes on behind the `=`, bash leaves out the blank with which it ends a complete one.
     """
-    found = _keys(ctx, incomplete)
-    return found + _now(ctx, found[0]) if len(found) == 1 else found
-
-
-@_completer
-def _keys(settings: Settings, ctx: typer.Context) -> Iterator[str]:
-    """Without the options of parts, which only plugins know."""
-    from lab.experiment import Experiment
-    from lab.experiment.faults import keys as keys_of
-    from lab.experiment.merging import PART_KEYS
-
-    every = [key for key in keys_of(Experiment) if not key.endswith("name") and not key.startswith("stages")]
-    for key in every:
-        if key in PART_KEYS or not any(other.startswith(f"{key}.") for other in every):
-            yield f"{key}="
-
-
-def _now(ctx: typer.Context, assigned: str) -> list[str]:
-    import json
-
-    from lab.experiment import flat, load
+    from lab.cli import settable
     from lab.settings import read_settings
 
+    line = next((os.environ[name] for name in LINES if name in os.environ), "")
+    words = ctx.args or [str(ctx.params.get("experiment"))]  # `--set` without its value ends the parsing
     try:
-        name = ctx.params.get("experiment") or ctx.args[0]
-        values = flat(load(name, read_settings().experiments_folder).experiment)
-        key = assigned.removesuffix("=")
-        value = values[key if key in values else f"{key}.name"]
-    except Exception:  # as above: what cannot be loaded has no value to show
-        return [f"{assigned}VALUE"]
-    return [f"{assigned}{value if isinstance(value, str) else json.dumps(value)}"]
+        return settable.fitting(incomplete, words, line, read_settings())
+    except Exception:  # as above: a broken file is told by the command that needs it
+        return []
 
 
 def _parts(kind: str, settings: Settings) -> Iterator[str]:
