@@ -46,7 +46,7 @@ def test_the_bare_group_lists_the_newest_last(lab, run):
     lines = lab("runs").out.splitlines()
 
     assert [line.split()[0] for line in lines] == ["RUN", "smoke-20261201-0915-aaaa", "smoke-20261202-0915-bbbb"]
-    assert lines[1].split()[1:] == ["✓", "completed", "6", "2.0000", "2.5000", "1,234", "9", "s"]
+    assert lines[1].split()[1:] == ["✓", "completed", "6", "2.0000", "2.5000", "1,234", "9.0", "s"]
 
 
 def test_only_the_newest_are_listed_and_the_others_counted(lab, run):

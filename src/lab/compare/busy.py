@@ -25,5 +25,5 @@ def note(runs: Mapping[str, RunFacts]) -> str:
     found = {name: share for name, run in runs.items() if (share := others(run)) is not None and share >= HEAVY}
     if not found:
         return ""
-    each = " and ".join(f"{100 * share:.0f} % in {name}" for name, share in found.items())
-    return f"Other processes took {each} of all cores while steps were measured: part of the speed is theirs."
+    each = " and ".join(f"{100 * share:.0f} % of all in {name}" for name, share in found.items())
+    return f"Other processes took cores while steps were measured, {each}: part of the speed is theirs."
