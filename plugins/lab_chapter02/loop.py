@@ -24,7 +24,7 @@ from lab.contracts import Evaluation, LoopContext, Step
 from lab.runs.records import write_bytes
 from lab.training.fingerprint import weights
 from lab_chapter02.figure import draw
-from lab_chapter02.options import Options, refuse_what_is_not_read
+from lab_chapter02.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,6 @@ class UnequalMicroBatches:
 
     def __init__(self, context: LoopContext) -> None:
         assert isinstance(context.options, Options)
-        refuse_what_is_not_read(context.experiment)
         self.context = context
         self.options = context.options
         torch.manual_seed(context.experiment.seed)

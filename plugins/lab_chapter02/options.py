@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, field_validator
-
-from lab.errors import UsageError
-
-if TYPE_CHECKING:
-    from lab.experiment import Experiment
-
-UNREAD = ("attention", "loss", "data", "model", "batch", "optimizer", "evaluate")
-"""What other loops read: here it would change nothing."""
 
 
 class Options(BaseModel):
     """Texts of very different lengths make micro-batches of very different target counts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    reads: ClassVar[tuple[str, ...]] = ()
 
     micro_batches: tuple[tuple[str, ...], ...] = Field(
         default=(
@@ -44,17 +37,3 @@ class Options(BaseModel):
             if not any(len(text.encode("utf-8", "replace")) > 1 for text in texts):
                 raise ValueError(f"micro-batch {number} has no text of two bytes or more, so nothing to predict")
         return value
-
-
-def refuse_what_is_not_read(experiment: Experiment) -> None:
-    """Raise `UsageError` for a setting without effect: it would count as a change, and records would claim it."""
-    unread = [name for name in UNREAD if getattr(experiment, name) is not None]
-    train = experiment.train
-    if train is not None:
-        unread += [f"train.{name}" for name in ("compile", "prefetch") if getattr(train, name)]
-        unread += ["train.precision"] if train.precision != "fp32" else []
-    if unread:
-        raise UsageError(
-            f"The loop 'chapter02' does not read {', '.join(unread)}.",
-            'Leave that out, with train.precision = "fp32". `lab plugins --options` lists what the loop can be told.',
-        )

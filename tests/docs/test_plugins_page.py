@@ -8,7 +8,7 @@ import pytest
 import torch
 from documents import REPOSITORY, blocks
 
-from lab.experiment import Experiment, PartChoice
+from lab.experiment import PartChoice, load
 from lab.hookspecs import HOOKS
 from lab.plugins import Plugins
 
@@ -50,9 +50,7 @@ def smooth(install_plugin):
 
 
 def test_the_plugin_in_the_document_works_and_keeps_the_contract(smooth, check_loss):
-    experiment = Experiment.model_validate(
-        {"name": "x", "loop": "chapter02", "loss": {"name": "smooth"}, "train": {"steps": 1}}
-    )
+    experiment = load("smoke", REPOSITORY / "experiments", ["loss=smooth"]).experiment
 
     assert smooth.check(experiment).loss.options == {"amount": 0.0}
     check_loss(smooth.build("loss", PartChoice(name="smooth")))

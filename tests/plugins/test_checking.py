@@ -13,7 +13,10 @@ from lab import Part, hookimpl
 
 @hookimpl
 def loops():
-    return [Part("acme-loop", target="acme_heavy:Loop", options="acme_options:LoopOptions")]
+    return [
+        Part("acme-loop", target="acme_heavy:Loop", options="acme_options:LoopOptions"),
+        Part("narrow", target="acme_heavy:Narrow", options="acme_options:NarrowOptions"),
+    ]
 
 @hookimpl
 def attentions():
@@ -39,6 +42,10 @@ from pydantic import BaseModel
 
 class LoopOptions(BaseModel):
     requires: ClassVar[tuple[str, ...]] = ("data", "optimizer")
+
+class NarrowOptions(BaseModel):
+    requires: ClassVar[tuple[str, ...]] = ("data",)
+    reads: ClassVar[tuple[str, ...]] = ("optimizer", "train.compile")
 
 class AttentionOptions(BaseModel):
     provider: Literal["fa3", "fa4"] = "fa3"
@@ -118,6 +125,37 @@ def test_what_no_part_can_do_is_a_usage_error_that_names_file_and_key(acme, chan
 
     assert caught.value.what.startswith(f"x: {fault}")
     assert len(caught.value.what.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"attention": "acme"}, "attention: the loop 'narrow' does not read it, so it would change nothing."),
+        ({"evaluate": {"every": 1, "batches": 1, "tokens": 4096}}, "evaluate: the loop 'narrow' does not read it"),
+        (
+            {"train": {"steps": 1, "precision": "bf16-autocast"}},
+            "train.precision: the loop 'narrow' does not read it, and trains as with \"fp32\". Leave it out.",
+        ),
+        ({"train": {"steps": 1, "prefetch": True}}, "train.prefetch: the loop 'narrow' does not read it"),
+    ],
+)
+def test_what_a_loop_says_it_does_not_read_is_refused(acme, changes, fault):
+    with pytest.raises(UsageError) as caught:
+        acme.check(experiment(loop="narrow", **changes))
+
+    assert caught.value.what.startswith(f"x: {fault}")
+    assert len(caught.value.what.splitlines()) == 1
+
+
+def test_what_a_loop_requires_or_reads_is_left_as_it_is(acme):
+    checked = acme.check(experiment(loop="narrow", train={"steps": 1, "compile": True}, optimizer={"clip": 0.5}))
+
+    assert (checked.train.compile, checked.optimizer.clip) == (True, 0.5)
+
+
+def test_the_precision_of_a_loop_that_reads_none_is_fp32(acme):
+    assert acme.check(experiment(loop="narrow")).train.precision == "fp32"
+    assert acme.check(experiment()).train.precision == "bf16-autocast"
 
 
 def test_every_fault_is_said_at_once(acme):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 WHERE = "where"
 WHERES = ("launch", "worker")
 """Beside which process a tracker runs: an option that every tracker has, and that launch reads."""
+FOR_LOOPS = ("attention", "loss", "data", "model", "batch", "optimizer", "evaluate")
+"""What nobody but a loop reads."""
+PLAIN = {"precision": "fp32", "residual": "fp32", "compile": False, "prefetch": False}
+"""How a loop trains that reads none of these keys of [train]."""
 
 
 class KnowsOptions(Protocol):
@@ -53,6 +58,7 @@ def check(plugins: KnowsOptions, experiment: Experiment, where: Callable[[str], 
     faults: list[str] = []
     remedy = ""
     filled: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for kind, key, choice in chosen(experiment):
         try:
             options = plugins.options(kind, choice, key)
@@ -64,12 +70,14 @@ def check(plugins: KnowsOptions, experiment: Experiment, where: Callable[[str], 
             error.what = f"{where(key)}: {key}: {error.what}"
             raise
         if kind == "loop":
+            plain = {name: value for name, value in PLAIN.items() if _unread(f"train.{name}", options)}
             faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
+            faults += [f"{where(idle)}: {idle}: {fault}" for idle, fault in _idle(experiment, choice.name, options)]
         filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
     faults += [f"{where(key)}: {key}: {fault}" for key, fault in _idle_switches(plugins, experiment)]
     if faults:
         raise UsageError("\n".join(faults), remedy)
-    return _with(experiment, filled)
+    return _with(experiment, filled, plain)
 
 
 def validated(model: type[BaseModel] | None, kind: str, choice: PartChoice, key: str) -> BaseModel | None:
@@ -129,8 +137,26 @@ def _lacking(experiment: Experiment, loop: str, options: BaseModel | None) -> It
             yield f"{section}: is missing; the loop '{loop}' needs it"
 
 
-def _with(experiment: Experiment, filled: dict[str, Any]) -> Experiment:
-    """The experiment with these options in place of those it had."""
+def _idle(experiment: Experiment, loop: str, options: BaseModel | None) -> Iterator[tuple[str, str]]:
+    """Settings that the loop says it does not read: each would count as a change, and the records would claim it."""
+    for section in FOR_LOOPS:
+        if _unread(section, options) and getattr(experiment, section) is not None:
+            yield section, f"the loop '{loop}' does not read it, so it would change nothing. Leave it out."
+    given = experiment.train.model_fields_set if experiment.train else ()
+    for key, plain in PLAIN.items():
+        if _unread(f"train.{key}", options) and key in given and getattr(experiment.train, key) != plain:
+            fault = f"the loop '{loop}' does not read it, and trains as with {json.dumps(plain)}. Leave it out."
+            yield f"train.{key}", fault
+
+
+def _unread(key: str, options: BaseModel | None) -> bool:
+    """Whether the loop's options say what the loop reads, and this is not among it."""
+    reads: tuple[str, ...] | None = getattr(options, "reads", None)
+    return reads is not None and key not in (*reads, *getattr(options, "requires", ()))
+
+
+def _with(experiment: Experiment, filled: dict[str, Any], plain: dict[str, Any]) -> Experiment:
+    """The experiment with these options in place of those it had, and how a loop trains that reads no such key."""
     changes: dict[str, Any] = {
         section: {
             name: filled.get(f"{section}.{name}", options) for name, options in getattr(experiment, section).items()
@@ -141,6 +167,8 @@ def _with(experiment: Experiment, filled: dict[str, Any]) -> Experiment:
         choice: PartChoice | None = getattr(experiment, key)
         if choice is not None:
             changes[key] = _choice(choice, filled[key])
+    if experiment.train is not None:
+        changes["train"] = experiment.train.model_copy(update=plain)
     if experiment.data is not None:
         source = _choice(experiment.data.source, filled["data.source"])
         changes["data"] = experiment.data.model_copy(update={"source": source})
