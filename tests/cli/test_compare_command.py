@@ -193,5 +193,5 @@ def test_a_busy_machine_is_told_once_under_the_verdict_on_speed(project: Path) -
 
     lines = lab("compare", one.id, other.id).output.splitlines()
 
-    [at] = [number for number, line in enumerate(lines) if "48 % of all in B: part of the speed is theirs" in line]
+    [at] = [number for number, line in enumerate(lines) if "48 % of all in B: it may have cost speed" in line]
     assert lines[at - 1].startswith("A and B  speed")

@@ -26,4 +26,4 @@ def note(runs: Mapping[str, RunFacts]) -> str:
     if not found:
         return ""
     each = " and ".join(f"{100 * share:.0f} % of all in {name}" for name, share in found.items())
-    return f"Other processes took cores while steps were measured, {each}: part of the speed is theirs."
+    return f"Other processes took cores while steps were measured, {each}: it may have cost speed."
