@@ -56,14 +56,21 @@ def test_a_broken_plugin_is_listed_and_leaves_the_others_alone(install_plugin, f
     assert "acme" in plugins.parts("loss")
 
 
-def test_a_persons_ctrl_c_while_a_plugin_is_imported_ends_the_command(install_plugin):
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C does what it does in a new process, whatever other tests made of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_persons_ctrl_c_while_a_plugin_is_imported_ends_the_command(install_plugin, ctrl_c):
     install_plugin("slow", "import signal\nsignal.raise_signal(signal.SIGINT)")
-    before = signal.getsignal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         Plugins()
 
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_in_a_thread_nobody_can_have_pressed_ctrl_c(install_plugin):

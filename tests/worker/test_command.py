@@ -59,6 +59,7 @@ def train(project, install_plugin, monkeypatch, capfd):
         ("raise RuntimeError('the kernel broke')", "RuntimeError: the kernel broke"),
         ("json = __import__('json').loads('{')", "JSONDecodeError: Expecting property name"),
         ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt (of its own: nobody pressed Ctrl-C)"),
     ],
 )
 def test_a_loss_that_raises_while_it_trains_names_its_plugin_and_leaves_whole_records(train, training, reason):

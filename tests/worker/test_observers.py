@@ -100,16 +100,17 @@ def test_one_in_the_middle_that_raises_keeps_nothing_from_the_others():
     assert observers.switched_off == {"worst": "step_finished: in a step of acme"}
 
 
-def test_one_that_exits_is_switched_off_like_one_that_raises():
+@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt()])
+def test_one_that_exits_is_switched_off_like_one_that_raises(error):
     class Exiting(Observer):
         def step_started(self, step):
-            raise SystemExit(0)
+            raise error
 
     observers = Observers([("bad", Exiting())], told=lambda error: f"{error!r} in plugin acme")
 
     observers.step_started(1)
 
-    assert observers.switched_off == {"bad": "step_started: SystemExit(0) in plugin acme"}
+    assert observers.switched_off == {"bad": f"step_started: {error!r} in plugin acme"}
 
 
 def test_a_misspelt_event_is_refused_with_the_nearest_one():

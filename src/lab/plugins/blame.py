@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.plugins.files import places
+from lab.plugins.interrupts import Unprompted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def told(error: BaseException, installed: Sequence[Plugin]) -> str:
     """The exception in one line, with the plugin in whose code it was raised."""
-    reason = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
+    said = str(error) if isinstance(error, Unprompted) else f"{type(error).__name__}: {error}"
+    reason = " ".join(said.split()).rstrip(":")
     where = place(error, installed)
     return f"{reason} ({where})" if where else reason
 

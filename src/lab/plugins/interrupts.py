@@ -29,7 +29,8 @@ def told_apart() -> Iterator[None]:
             if heard:
                 raise
             said = f"KeyboardInterrupt: {error}".rstrip(": ")
-            raise Unprompted(f"{said} (of its own: nobody pressed Ctrl-C)") from error
+            told = Unprompted(f"{said} (of its own: nobody pressed Ctrl-C)")
+            raise told.with_traceback(error.__traceback__) from error  # whose frames name the plugin
 
 
 @contextmanager

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 def run_command(description: str, work: Callable[[RunDirectory], int]) -> int:
     """Do the work for the run named on the command line; return the exit code."""
+    from lab.plugins import told_apart  # late: signals must be heard before anything slow is imported
+
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the run directory")
     path = parser.parse_args().run.absolute()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout, force=True)
     let_threads_sleep()
     try:
-        with remembered():
+        with remembered(), told_apart():
             return work(RunDirectory.open(path))
     except (Exception, SystemExit) as error:  # a part that exits has ended the training, whatever code it likes to give
         sys.stdout.flush()
@@ -40,7 +42,7 @@ def run_command(description: str, work: Callable[[RunDirectory], int]) -> int:
 
 def _explained(error: BaseException) -> tuple[str, int]:
     """What to say and the exit code; where code is at fault and not the input, its traceback is printed first."""
-    from lab.plugins import BrokenPart, Plugins, blame  # late: signals must be heard before anything slow is imported
+    from lab.plugins import BrokenPart, Plugins, blame  # late, as above
     from lab.settings import read_settings
 
     if not isinstance(error, LabError):

@@ -75,7 +75,7 @@ class Observers:
             try:
                 with self.imports.noted():
                     getattr(observer, event)(*what)
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # also its own KeyboardInterrupt: a person's Ctrl-C raises nothing here
                 self._listening.remove(entry)
                 self.switched_off[name] = f"{event}: {self._told(error)}"
                 logger.exception("observer %s raised in %s and is switched off; the run goes on", name, event)
