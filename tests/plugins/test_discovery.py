@@ -172,6 +172,14 @@ def test_tracing_prints_each_hook_call(install_plugin, capsys):
     assert "lab_good.losses() -> [Part(name='acme'" in capsys.readouterr().err
 
 
+def test_tracing_names_the_hook_that_raises(install_plugin, capsys):
+    install_plugin("broken", HOOK + "def losses():\n    return 1 / 0")
+
+    discovery.discover(trace=True)
+
+    assert "lab_broken.losses() raises ZeroDivisionError: division by zero\n" in capsys.readouterr().err
+
+
 def test_listing_every_plugin_imports_nothing_heavy():
     code = """
         import sys

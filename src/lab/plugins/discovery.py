@@ -19,7 +19,7 @@ from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
 from lab.plugins.interrupts import Unprompted, told_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
@@ -154,11 +154,20 @@ def _offered(module: ModuleType, trace: bool) -> dict[str, tuple[Part, ...]]:
     parts: dict[str, tuple[Part, ...]] = {}
     for kind, hook in HOOKS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
-            answer = implementation.function()
-            if trace:
-                print(f"{module.__name__}.{hook}() -> {answer!r}", file=sys.stderr)  # noqa: T201 - asked for
-            parts[kind] = _checked(hook, answer)
+            call = f"{module.__name__}.{hook}()"
+            parts[kind] = _checked(hook, _traced(call, implementation.function) if trace else implementation.function())
     return parts
+
+
+def _traced(call: str, function: Callable[[], object]) -> object:
+    """The hook's answer, printed with its call; of one that raises, what it raised."""
+    try:
+        answer = function()
+    except BaseException as error:
+        print(f"{call} raises {reason(error)}", file=sys.stderr)  # noqa: T201 - asked for
+        raise
+    print(f"{call} -> {answer!r}", file=sys.stderr)  # noqa: T201 - asked for
+    return answer
 
 
 def _checked(hook: str, answer: object) -> tuple[Part, ...]:
