@@ -43,6 +43,9 @@ COPIED = (
 )
 PROCESSES = 2
 LIMIT_SECONDS = 180
+"""Of one mutant."""
+LIMIT_SECONDS_OF_ALL = 1800
+"""Of the control, which runs the tests of every mutant."""
 HEADER = re.compile(r"^# (test|why): (.+)$", re.MULTILINE)
 WORDS = {0: "survived: the test still passes", 4: "no test of that name", 5: "no test of that name"}
 WORDS |= {2: "breaks the import or the collection, so it proves nothing", 3: "breaks pytest itself"}
@@ -65,6 +68,11 @@ class Attempt:
     mutant: Mutant
     folder: Path
     started: float
+
+    @property
+    def limit_seconds(self) -> float:
+        """After which it is killed, and is no proof."""
+        return LIMIT_SECONDS_OF_ALL if self.mutant.patch is None else LIMIT_SECONDS
 
 
 def read(patch: Path) -> Mutant:
@@ -167,7 +175,7 @@ class Trials:
 
     def kill_overdue(self) -> None:
         for child, attempt in self.running.items():
-            if time.monotonic() - attempt.started > LIMIT_SECONDS:
+            if time.monotonic() - attempt.started > attempt.limit_seconds:
                 os.killpg(child, signal.SIGKILL)
 
     def tell(self, mutant: Mutant, fault: str, seconds: float) -> None:
