@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from terminals import in_a_terminal
 
 CHAIN = {"root": 'loop = "x"\ntrain.steps = 1\n', "leaf": 'extends = "root"\nseed = 3\ntrain.steps = 2\n'}
 
@@ -22,6 +23,20 @@ def test_each_experiment_stands_below_the_one_it_extends(lab, experiments):
 
     assert [line.split() for line in shown[1:]] == [["root", "The", "root"], ["leaf", "seed,", "train", "The", "leaf"]]
     assert shown[2].startswith("  leaf")
+
+
+@pytest.mark.parametrize(
+    ("columns", "heading"), [(80, "EXPERIMENT DESCRIPTION"), (120, "EXPERIMENT CHANGES DESCRIPTION")]
+)
+def test_a_narrow_terminal_shows_descriptions_whole(experiments, columns, heading):
+    words = " ".join(["word"] * 14)
+    path = experiments / "leaf.toml"
+    path.write_text(path.read_text().replace("The leaf", words))
+
+    shown = in_a_terminal(columns, "experiments")
+
+    assert shown.splitlines()[0].split() == heading.split()
+    assert shown.count("word") == 14
 
 
 def test_json_names_what_each_changes(lab, experiments):

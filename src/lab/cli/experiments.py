@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 group = groups.new("Experiments: the TOML files that runs execute.")
 
+ROOMY = 110
+"""In fewer columns a description, whole, says more than the names of what changes."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @group.command("list")
 def list_experiments(as_json: Json = False) -> None:
     """List the experiments, each below the one that it extends."""
-    from lab.cli.output import near, plain, print_json, show, table
+    from lab.cli.output import near, plain, print_json, show, table, terminal_width
     from lab.experiment.finding import NO_PROJECT
     from lab.settings import read_settings
 
@@ -35,14 +38,16 @@ def list_experiments(as_json: Json = False) -> None:
         if not settings.experiments_folder.is_dir():
             show(NO_PROJECT)
         return
-    listing = table("EXPERIMENT", "CHANGES", "DESCRIPTION", whole=("EXPERIMENT",), cut=("DESCRIPTION",))
+    roomy = (terminal_width() or ROOMY) >= ROOMY
+    columns = ("EXPERIMENT", "CHANGES", "DESCRIPTION") if roomy else ("EXPERIMENT", "DESCRIPTION")
+    listing = table(*columns, whole=("EXPERIMENT",), cut=("DESCRIPTION",) if roomy else ())
     for depth, row in _tree(rows, None):
         name = plain("  " * depth + row["name"], style="red" if row["fault"] else "bold")
         if row["fault"]:
-            listing.add_row(name, "", plain(f"broken: {near(row['fault'])}", style="red"))
+            listing.add_row(name, *[""] * roomy, plain(f"broken: {near(row['fault'])}", style="red"))
         else:
             changes = ", ".join(dict.fromkeys(change.partition(".")[0] for change in row["changes"]))
-            listing.add_row(name, plain(changes), plain(row["description"]))
+            listing.add_row(name, *[plain(changes)] * roomy, plain(row["description"]))
     show(listing)
 
 

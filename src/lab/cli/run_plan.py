@@ -169,7 +169,7 @@ def _state(repository: Any) -> str:
     if changes:
         words.append(f"{counted(changes, 'tracked file')} changed")
     if repository.get("untracked_code"):
-        words.append(f"{len(repository['untracked_code'])} untracked")
+        words.append(f"{len(repository['untracked_code'])} untracked with code")
     return ", ".join(words)
 
 

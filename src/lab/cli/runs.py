@@ -156,7 +156,10 @@ def stop(
 def remove(
     runs: Annotated[
         list[str],
-        typer.Argument(help="Runs to delete, each by id, start of id, or path.", autocompletion=completion.runs),
+        typer.Argument(
+            help="Runs to delete, each by id, the start of it, latest, a tag, or a path.",
+            autocompletion=completion.runs,
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,

@@ -101,7 +101,8 @@ def _print(rows: Sequence[Row], fields: Sequence[Field], *, any_run: bool, chose
     if left_out:
         output(
             plain(
-                f"Left out in {width} columns: {', '.join(left_out)}. See them with --columns run,{left_out[0]}", "dim"
+                f"Left out in {width} columns: {', '.join(left_out)}. See them with --columns run,{','.join(left_out)}",
+                "dim",
             )
         )
 
