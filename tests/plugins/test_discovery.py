@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from installed import write_plugin
 
 from lab.hookspecs import HOOKS
 from lab.plugins import Plugins, discovery
@@ -189,3 +190,48 @@ def test_listing_every_plugin_imports_nothing_heavy():
         assert not heavy, heavy
     """
     subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())], check=True)
+
+
+DAMAGED = {
+    "no module": (b"[lab]\nbad = !!bad value\n", "bad", "its entry_points.txt names '!!bad value' for it, which is no"),
+    "nothing": (b"[lab]\nbad =\n", "bad", "its entry_points.txt names '' for it, which is no module"),
+    "no UTF-8": (b"[lab]\nx\xff\xfe = lab_bad\n", "lab-bad", "its entry_points.txt cannot be read: UnicodeDecodeError"),
+    "no equals sign": (b"[lab]\njust text\n", "lab-bad", "its entry_points.txt cannot be read: "),
+}
+
+
+@pytest.mark.parametrize("fault", DAMAGED)
+def test_a_damaged_entry_point_is_listed_as_broken_and_leaves_the_others_alone(install_plugin, fault):
+    text, name, reason = DAMAGED[fault]
+    install_plugin("good", GOOD)
+    site = install_plugin("bad", GOOD)
+    (site / "lab_bad-1.0.dist-info" / "entry_points.txt").write_bytes(text)
+
+    plugins = Plugins()
+
+    assert (named(plugins, name).state, named(plugins, name).owner) == ("broken", "lab-bad 1.0")
+    assert named(plugins, name).error.startswith(reason)
+    assert "acme" in plugins.parts("loss")
+    assert named(Plugins({name}), name).state == "blocked"
+
+
+def test_a_folder_that_names_no_distribution_leaves_the_others_alone(install_plugin):
+    site = install_plugin("good", GOOD)
+    (site / "-1.0.dist-info").mkdir()
+    (site / "-1.0.dist-info" / "entry_points.txt").write_text("[lab]\nnobody = nowhere\n")
+
+    plugins = Plugins()
+
+    assert (named(plugins, "good").state, named(plugins, "nobody").state) == ("loaded", "broken")
+
+
+@pytest.mark.parametrize(("entries", "counts"), [("[lab]\nnew = lab_new\n", ["new"]), ("[other]\nnew = lab_new\n", [])])
+def test_of_two_distributions_of_one_name_the_first_on_the_search_path_counts(
+    install_plugin, tmp_path, monkeypatch, entries, counts
+):
+    install_plugin("old", GOOD, distribution="lab-acme")
+    info = write_plugin(tmp_path / "newer", "new", GOOD, distribution="lab-acme", version="2.0")
+    (info / "entry_points.txt").write_text(entries)
+    monkeypatch.syspath_prepend(tmp_path / "newer")
+
+    assert [plugin.name for plugin in Plugins().installed if plugin.third_party] == counts

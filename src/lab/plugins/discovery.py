@@ -7,7 +7,7 @@ import functools
 import sys
 import traceback
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 import pluggy
@@ -16,15 +16,16 @@ from lab import hookspecs
 from lab.errors import did_you_mean
 from lab.here import staying
 from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
+from lab.plugins.entries import entries
 from lab.plugins.interrupts import Unprompted, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
-    from importlib.metadata import EntryPoint
     from types import ModuleType
 
+    from lab.plugins.entries import Entry
+
 LAB = "llm-training-lab"
-UNKNOWN = "unknown"
 State = Literal["loaded", "blocked", "incompatible", "broken"]
 
 
@@ -68,7 +69,7 @@ class Incompatible(Unusable):
 
 def discover(blocked: Collection[str] = (), *, trace: bool = False) -> tuple[Plugin, ...]:
     """Load every installed plugin that is not blocked; ours first, then by name."""
-    found = [_loaded(entry, blocked, trace) for entry in entry_points(group=GROUP)]
+    found = [_loaded(entry, blocked, trace) for entry in entries(GROUP)]
     return tuple(sorted(found, key=lambda plugin: (plugin.third_party, plugin.name, plugin.distribution)))
 
 
@@ -78,17 +79,18 @@ def reason(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
-    distribution, its_version = _origin(entry)
-    plugin = functools.partial(Plugin, entry.name, distribution, its_version, entry.module)
+def _loaded(entry: Entry, blocked: Collection[str], trace: bool) -> Plugin:
+    plugin = functools.partial(Plugin, entry.name, entry.distribution, entry.version, entry.module)
     if entry.name in blocked:
         return plugin(state="blocked", error="blocked by LAB_BLOCKED_PLUGINS")
     try:
-        _check_requirement(entry, distribution)
+        if entry.point is None or entry.fault:
+            raise Unusable(entry.fault)
+        _check_requirement(entry, entry.distribution)
         # what a plugin prints must not end up in somebody's JSON
         with staying() as moved, contextlib.redirect_stdout(sys.stderr), told_apart():
-            module = entry.load()
-            _check_interface(module, distribution)
+            module = entry.point.load()
+            _check_interface(module, entry.distribution)
             parts = _offered(module, trace)
         return plugin(parts, warnings=(*_forgotten(module), *moved))
     except KeyboardInterrupt:
@@ -98,21 +100,14 @@ def _loaded(entry: EntryPoint, blocked: Collection[str], trace: bool) -> Plugin:
         return plugin(state=state, error=reason(error))
 
 
-def _origin(entry: EntryPoint) -> tuple[str, str]:
+def _requires(entry: Entry) -> list[str]:
     try:
-        return (entry.dist.name or UNKNOWN, entry.dist.version or UNKNOWN) if entry.dist else (UNKNOWN, UNKNOWN)
-    except Exception:  # metadata damaged in whatever way still leaves the entry point
-        return UNKNOWN, UNKNOWN
-
-
-def _requires(entry: EntryPoint) -> list[str]:
-    try:
-        return (entry.dist.requires if entry.dist else None) or []
-    except Exception:  # as above
+        return (entry.point.dist.requires if entry.point and entry.point.dist else None) or []
+    except Exception:  # metadata damaged in whatever way
         return []
 
 
-def _check_requirement(entry: EntryPoint, distribution: str) -> None:
+def _check_requirement(entry: Entry, distribution: str) -> None:
     for line in _requires(entry):
         if "lab" not in line.lower() or distribution == LAB:
             continue
