@@ -45,6 +45,8 @@ class Attempt:
         self.clock = clock_for(self.parts.device)
         saved = resume.load(run, self.parts.experiment)
         seed_everything(self.parts.experiment.seed)
+        steps, device = self.parts.train.steps, self.parts.device
+        logger.info("building the loop on %s; the first of its %d steps takes longest", device, steps)
         self.loop: Loop = assemble.loop_of(self.parts, run, self.said, self.phases)
         self.fingerprints = {
             "weights_initial": self.loop.weights(),
