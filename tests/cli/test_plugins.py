@@ -60,6 +60,7 @@ def test_json_holds_everything(lab, acme):
             "target": "nowhere:Loss",
             "extra": None,
             "options": {"path": "(required)", "rows": "1024", "fast": "false"},
+            "error": None,
         }
     ]
     assert (plugins["acme"]["distribution"], plugins["acme"]["version"]) == ("lab-acme", "2.1")

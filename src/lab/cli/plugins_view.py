@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_jsonable_python
-
 from lab.cli import foreign
 from lab.cli.output import plain, table
 from lab.cli.output import show as output
 from lab.errors import LabError
 from lab.hookspecs import KINDS
+from lab.plugins import NoDefault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,10 +54,12 @@ def _record(plugin: Plugin, plugins: Plugins) -> dict[str, Any]:
             "summary": part.summary,
             "target": part.target,
             "extra": part.extra,
-            "options": _options(plugins, kind, part),
+            "options": options,
+            "error": fault,
         }
         for kind, offered in plugin.parts.items()
         for part in offered
+        for options, fault in [_options(plugins, kind, part)]
     ]
     return {
         "name": plugin.name,
@@ -92,7 +93,10 @@ def _parts_with_options(plugins: Plugins) -> Iterator[Text]:
             yield Text()
         yield Text.assemble(f"{kind} ", plain(part.name, "bold"), plain(f"   of plugin {_origin(plugin)}", "dim"))
         yield plain(f"  {part.summary}")
-        for option, default in (_options(plugins, kind, part) or {}).items():
+        options, fault = _options(plugins, kind, part)
+        if fault:
+            yield plain(f"    {fault}", "dim")
+        for option, default in (options or {}).items():
             short = default if len(default) <= LONGEST_DEFAULT else f"{default[:LONGEST_DEFAULT]} ..."
             yield plain(f"    {option} = {short}", "dim")
 
@@ -107,21 +111,21 @@ def _origin(plugin: Plugin) -> str:
     return f"{plugin.name} ({plugin.owner})" if plugin.third_party else plugin.name
 
 
-def _options(plugins: Plugins, kind: str, part: Part) -> dict[str, str] | None:
-    """The part's options with their defaults as TOML writes them, or None without a model that can be loaded."""
+def _options(plugins: Plugins, kind: str, part: Part) -> tuple[dict[str, str] | None, str | None]:
+    """The part's options with their defaults as TOML writes them, None for a part without; and why none can be told."""
+    if part.options is None:
+        return None, None
     try:
-        model = plugins.options_model(kind, part.name)
-    except LabError:
-        return None
-    if model is None:
-        return None
-    fields = model.model_fields.items()
-    return {name: "(required)" if field.is_required() else _toml(field.get_default()) for name, field in fields}
+        return {name: _toml(default) for name, default in plugins.defaults(kind, part.name).items()}, None
+    except LabError as error:
+        return None, error.what
 
 
 def _toml(default: object) -> str:
     """A default as an experiment would say it; TOML has no word for what is left open."""
-    return "(not set)" if default is None else json.dumps(to_jsonable_python(default, fallback=str), ensure_ascii=False)
+    if isinstance(default, NoDefault):
+        return str(default.value)
+    return "(not set)" if default is None else json.dumps(default, ensure_ascii=False)
 
 
 def _absent(plugins: Plugins) -> list[str]:

@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.experiment import Experiment, flat, load
 from lab.experiment.faults import keys as keys_of
 from lab.experiment.merging import PART_KEYS
-from lab.plugins import Plugins
+from lab.plugins import NoDefault, Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,13 +74,13 @@ def _begins(typed: str, key: str) -> bool:
 
 def _options(key: str, kind: str, name: str, plugins: Plugins) -> Iterator[tuple[str, object]]:
     try:
-        model = plugins.options_model(kind, name)
+        defaults = plugins.defaults(kind, name)
     except LabError:  # as `lab plugins` says: nobody's part, or a broken one
         return
     if kind == "tracker":
         yield f"{key}.{WHERE[0]}", WHERE[1]
-    for option, field in model.model_fields.items() if model else ():
-        yield f"{key}.{option}", None if field.is_required() else field.get_default(call_default_factory=True)
+    for option, default in defaults.items():
+        yield f"{key}.{option}", None if isinstance(default, NoDefault) else default
 
 
 def _values(words: Sequence[str], changes: Sequence[str], settings: Settings) -> dict[str, object]:

@@ -73,7 +73,7 @@ def check(plugins: KnowsOptions, experiment: Experiment, where: Callable[[str], 
             plain = {name: value for name, value in PLAIN.items() if _unread(f"train.{name}", options)}
             faults += [f"{where(key)}: {line}" for line in _lacking(experiment, choice.name, options)]
             faults += [f"{where(idle)}: {idle}: {fault}" for idle, fault in _idle(experiment, choice.name, options)]
-        filled[key] = {**choice.options, **(options.model_dump(mode="json", exclude_none=True) if options else {})}
+        filled[key] = {**choice.options, **dumped(options)}
     faults += [f"{where(key)}: {key}: {fault}" for key, fault in _idle_switches(plugins, experiment)]
     if faults:
         raise UsageError("\n".join(faults), remedy)
@@ -92,14 +92,19 @@ def validated(model: type[BaseModel] | None, kind: str, choice: PartChoice, key:
         if given:
             raise UsageError(f"{key}.{next(iter(given))}: the {kind} '{choice.name}' takes no options")
         return None
-    known = {name for field, info in model.model_fields.items() for name in (field, info.alias) if name}
-    unknown = [] if model.model_config.get("extra") == "allow" else [name for name in given if name not in known]
+    free = model.model_config.get("extra") == "allow"
+    unknown = [] if free else [name for name in given if name not in model.model_fields]
     if unknown:  # a model that ignores what it does not know would hide a misspelt option
         raise UsageError("\n".join(unknown_key(f"{key}.{name}", sorted(model.model_fields)) for name in unknown))
     try:
         return model.model_validate(given)
     except ValidationError as error:
         raise UsageError("\n".join(explain(error, model, key))) from error
+
+
+def dumped(options: BaseModel | None) -> dict[str, Any]:
+    """The options as records hold them, without those that are left open."""
+    return dict(options.model_dump(mode="json", exclude_none=True)) if options else {}
 
 
 def _idle_switches(plugins: KnowsOptions, experiment: Experiment) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import traceback
@@ -14,10 +13,10 @@ import pluggy
 
 from lab import hookspecs
 from lab.errors import did_you_mean
-from lab.here import staying
 from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
+from lab.plugins.containing import contained, short
 from lab.plugins.entries import entries
-from lab.plugins.interrupts import Unprompted, told_apart
+from lab.plugins.interrupts import Unprompted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -76,7 +75,7 @@ def discover(blocked: Collection[str] = (), *, trace: bool = False) -> tuple[Plu
 def reason(error: BaseException) -> str:
     """An exception in one line, as listings show it."""
     text = str(error) if isinstance(error, (Unusable, Unprompted)) else "".join(traceback.format_exception_only(error))
-    return " ".join(text.split())
+    return short(text)
 
 
 def _loaded(entry: Entry, blocked: Collection[str], trace: bool) -> Plugin:
@@ -87,8 +86,7 @@ def _loaded(entry: Entry, blocked: Collection[str], trace: bool) -> Plugin:
         if entry.point is None or entry.fault:
             raise Unusable(entry.fault)
         _check_requirement(entry, entry.distribution)
-        # what a plugin prints must not end up in somebody's JSON
-        with staying() as moved, contextlib.redirect_stdout(sys.stderr), told_apart():
+        with contained() as moved:
             module = entry.point.load()
             _check_interface(module, entry.distribution)
             parts = _offered(module, trace)

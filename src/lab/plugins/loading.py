@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lab.errors import LabError, UsageError
-from lab.here import staying
+from lab.errors import UsageError
 from lab.plugins import needs
+from lab.plugins.containing import BrokenPart, blamed, contained
 from lab.plugins.discovery import reason
-from lab.plugins.interrupts import told_apart
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -22,10 +21,6 @@ class UnknownPart(UsageError):
     """No installed plugin offers a part of this name, or two do."""
 
 
-class BrokenPart(LabError):
-    """A plugin offers the part, but its class cannot be loaded or built."""
-
-
 class MissingLibrary(BrokenPart):
     """The part needs a library that is not installed."""
 
@@ -34,7 +29,7 @@ def imported(kind: str, plugin: Plugin, part: Part, target: str) -> Any:
     """What `target` names, imported now. Raises `BrokenPart`, or `MissingLibrary` with the command that brings it."""
     module, _, attribute = target.partition(":")
     try:
-        with staying(), told_apart():
+        with contained():
             return getattr(importlib.import_module(module), attribute)
     except KeyboardInterrupt:
         raise
@@ -52,14 +47,8 @@ def imported(kind: str, plugin: Plugin, part: Part, target: str) -> Any:
 def built(kind: str, plugin: Plugin, part: Part, options: BaseModel | None) -> Any:
     """The part: its class called with its options. Raises `BrokenPart` for a class that raises anything of its own."""
     make = imported(kind, plugin, part, part.target)
-    try:
-        with staying(), told_apart():
-            return make(options)
-    except (LabError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # as above
-        what = f"{owned(kind, plugin, part)} cannot be built: {reason(error)}"
-        raise BrokenPart(what, report(plugin)) from error
+    with blamed(f"{owned(kind, plugin, part)} cannot be built", report(plugin)):
+        return make(options)
 
 
 def owned(kind: str, plugin: Plugin, part: Part) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from lab.errors import did_you_mean
 from lab.plugins import absent, checking, needs
+from lab.plugins.containing import BrokenPart, blamed
+from lab.plugins.defaults import defaults
 from lab.plugins.discovery import Plugin, discover
-from lab.plugins.loading import BrokenPart, UnknownPart, built, imported, owned, report
+from lab.plugins.loading import UnknownPart, built, imported, owned, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
+
+    from pydantic.fields import FieldInfo
 
     from lab.experiment import Experiment, PartChoice
     from lab.hookspecs import Part
@@ -69,7 +74,11 @@ class Plugins:
         Raises `UsageError` naming the option as it stands below `key`, such as "data.source".
         """
         model = self.options_model(kind, choice.name)
-        return checking.validated(model, kind, choice, key or kind)
+        plugin, part = self.find(kind, choice.name)
+        with blamed(f"the options of {owned(kind, plugin, part)} cannot be checked", report(plugin)):
+            options = checking.validated(model, kind, choice, key or kind)
+            json.dumps(checking.dumped(options))  # every record holds them
+        return options
 
     def options_model(self, kind: str, name: str) -> type[BaseModel] | None:
         """The part's options model, or None when it takes no options."""
@@ -77,9 +86,24 @@ class Plugins:
         if part.options is None:
             return None
         model = imported(kind, plugin, part, part.options)
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            raise BrokenPart(f"{owned(kind, plugin, part)}: {part.options} is not a pydantic model", report(plugin))
+        if not (isinstance(model, type) and issubclass(model, BaseModel) and not issubclass(model, RootModel)):
+            what = f"{owned(kind, plugin, part)}: {part.options} is not a pydantic model of named options"
+            raise BrokenPart(what, report(plugin))
+        if twice := next((name for name, field in model.model_fields.items() if _has_alias(field)), None):
+            # what is said would be taken by one name and recorded by the other
+            what = f"{owned(kind, plugin, part)}: {part.options} gives the option '{twice}' an alias, which lab has not"
+            raise BrokenPart(what, report(plugin))
         return model
+
+    def defaults(self, kind: str, name: str) -> dict[str, Any]:
+        """Each option's default in JSON's types, or a `NoDefault`; empty for a part that takes none.
+
+        Raises `BrokenPart` where one cannot be shown.
+        """
+        model = self.options_model(kind, name)
+        plugin, part = self.find(kind, name)
+        with blamed(f"{owned(kind, plugin, part)} has a default that cannot be shown", report(plugin)):
+            return defaults(model) if model else {}
 
     def build(self, kind: str, choice: PartChoice, key: str = "") -> Any:
         """The part itself: its class, called with its options."""
@@ -137,6 +161,10 @@ def load(settings: Settings) -> Plugins:
     for name in sorted(settings.blocked_plugins - known):
         logger.warning("LAB_BLOCKED_PLUGINS: no plugin is called '%s'. %s", name, did_you_mean(name, known))
     return plugins
+
+
+def _has_alias(field: FieldInfo) -> bool:
+    return any((field.alias, field.validation_alias, field.serialization_alias))
 
 
 def _at_worker(kind: str, choice: PartChoice) -> bool:
