@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -168,3 +169,11 @@ def test_a_module_that_is_no_plugin_is_not_hidden(lab, install_plugin, project):
 
 def test_a_part_of_another_kind_is_no_hindrance(lab):
     assert lab("plugins", "new", "sdpa", "--kind", "loss").code == 0
+
+
+def test_the_next_command_can_be_pasted_whatever_the_folder_is_called(lab):
+    shown = lab("plugins", "new", "smooth", "--into", "my 'own' $HOME").out.splitlines()[-1]
+
+    install, tests, _ = shown.removeprefix("Next: ").split(" && ")
+    assert shlex.split(install) == ["pip", "install", "-e", "my 'own' $HOME[test]"]
+    assert shlex.split(tests) == ["pytest", "my 'own' $HOME"]

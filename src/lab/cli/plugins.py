@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -57,4 +58,5 @@ def new_plugin(
     target = into or Path(f"lab-{name}")
     files = plugin_template.create(name, kind, target, load(read_settings()))
     show(*(plain(near(path)) for path in files), "")
-    show(f"Next: pip install -e '{near(target)}[test]' && pytest {near(target)} && lab plugins")
+    package, tests = shlex.quote(f"{near(target)}[test]"), shlex.quote(near(target))
+    show(f"Next: pip install -e {package} && pytest {tests} && lab plugins")
