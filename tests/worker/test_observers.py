@@ -10,6 +10,7 @@ import pytest
 
 from lab.contracts import EVENTS, Observer
 from lab.errors import UsageError
+from lab.plugins import blame
 from lab.worker.observers import Observers
 from lab.worker.phases import Phases
 
@@ -111,6 +112,34 @@ def test_one_that_exits_is_switched_off_like_one_that_raises(error):
     observers.step_started(1)
 
     assert observers.switched_off == {"bad": f"step_started: {error!r} in plugin acme"}
+
+
+class Unspeakable(BaseException):
+    def __str__(self):
+        raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (GeneratorExit("x"), "GeneratorExit: x"),
+        (BaseException("x"), "BaseException: x"),
+        (Unspeakable(), "Unspeakable: (its text cannot be had)"),
+        (ValueError("x" * 1_000_000), f"ValueError: {'x' * 500} ..."),
+    ],
+)
+def test_whatever_one_raises_the_others_hear_on(error, said):
+    class Bad(Observer):
+        def step_started(self, step):
+            raise error
+
+    recording = Recording()
+    observers = Observers([("bad", Bad()), ("good", recording)], told=lambda error: blame.told(error, ()))
+
+    observers.step_started(1)
+
+    assert observers.switched_off == {"bad": f"step_started: {said}"}
+    assert recording.heard == [("started", 1)]
 
 
 def test_a_misspelt_event_is_refused_with_the_nearest_one():

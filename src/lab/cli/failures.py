@@ -37,7 +37,9 @@ def explain(error: Exception) -> int:
     if isinstance(error, OSError) and error.strerror:
         _write(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
         return 1
-    reason = ": ".join(filter(None, [f"{type(error).__name__}{_place(error)}", " ".join(str(error).split())]))
+    from lab.plugins.containing import words
+
+    reason = ": ".join(filter(None, [f"{type(error).__name__}{_place(error)}", words(error)]))
     _write(
         f"this is a bug in {_plugin(error) or 'lab or in a plugin'}, not in what you typed: {reason}",
         "" if debug else "Set LAB_DEBUG=1 to see the traceback, and report it with the command.",

@@ -6,6 +6,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.plugins.containing import words
 from lab.plugins.files import places
 from lab.plugins.interrupts import Unprompted
 
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 
 def told(error: BaseException, installed: Sequence[Plugin]) -> str:
     """The exception in one line, with the plugin in whose code it was raised."""
-    said = str(error) if isinstance(error, Unprompted) else f"{type(error).__name__}: {error}"
-    reason = " ".join(said.split()).rstrip(":")
     where = place(error, installed)
-    return f"{reason} ({where})" if where else reason
+    return f"{plainly(error)} ({where})" if where else plainly(error)
+
+
+def plainly(error: BaseException) -> str:
+    """The exception in one short line."""
+    said = words(error)
+    return said if isinstance(error, Unprompted) else f"{type(error).__name__}: {said}".rstrip(": ")
 
 
 def place(error: BaseException, installed: Sequence[Plugin]) -> str:

@@ -55,6 +55,14 @@ def short(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
 
 
+def words(error: BaseException) -> str:
+    """What the exception says, in one short line, whatever its own code makes of being asked."""
+    try:
+        return short(str(error))
+    except BaseException:  # its text is a plugin's code as well
+        return "(its text cannot be had)"
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Only the main thread redirects: of two threads, the later one would put back the other's redirection."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab.contracts import EVENTS, Observer
 from lab.errors import UsageError, did_you_mean
+from lab.plugins.blame import plainly
 from lab.worker.imports import Imports
 
 if TYPE_CHECKING:
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
     from lab.contracts import Evaluation, LoopContext
 
 logger = logging.getLogger(__name__)
-
-
-def plainly(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {error}"
 
 
 class Observers:
