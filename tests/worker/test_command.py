@@ -59,6 +59,7 @@ def train(project, install_plugin, monkeypatch, capfd):
         ("raise RuntimeError('the kernel broke')", "RuntimeError: the kernel broke"),
         ("json = __import__('json').loads('{')", "JSONDecodeError: Expecting property name"),
         ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise BaseException('x')", "BaseException: x"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt (of its own: nobody pressed Ctrl-C)"),
     ],
 )

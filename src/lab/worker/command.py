@@ -33,7 +33,9 @@ def run_command(description: str, work: Callable[[RunDirectory], int]) -> int:
     try:
         with remembered(), told_apart():
             return work(RunDirectory.open(path))
-    except (Exception, SystemExit) as error:  # a part that exits has ended the training, whatever code it likes to give
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a part that exits has ended the training, whatever code it likes to give
         sys.stdout.flush()
         what, code = _explained(error)
         sys.stderr.write(f"Error: {what}\n")
