@@ -98,15 +98,26 @@ class Chart:
         )
 
     def table(self) -> list[tuple[str, ...]]:
-        """Evenly spaced values of every series as rows of text: x, series, value."""
+        """The values of every series as rows of text, of many evenly spaced ones: x, series, value."""
         rows: list[tuple[str, ...]] = []
-        each = max(4, TABLE_ROWS // max(1, len(self.series)))
+        each = self._listed_each
         for one in self.series:
-            places = sorted(
-                {round(place * (len(one.y) - 1) / max(1, each - 1)) for place in range(min(each, len(one.y)))}
-            )
+            shown, last = min(each, len(one.y)), len(one.y) - 1
+            places = sorted({round(place * last / max(1, shown - 1)) for place in range(shown)})
             rows += [(self.x(one.x[place]), one.label, self.y(one.y[place])) for place in places]
         return rows
+
+    @property
+    def _listed_each(self) -> int:
+        return max(4, TABLE_ROWS // max(1, len(self.series)))
+
+    @property
+    def listing(self) -> str:
+        """What the table leaves out, in a sentence; empty when it has every value."""
+        most = max((len(one.y) for one in self.series), default=0)
+        if most <= self._listed_each:
+            return ""
+        return f" Listed are at most {self._listed_each} of each, evenly spaced, the first and the last among them."
 
     def x(self, value: float) -> str:
         """A place on the x axis as text; what it counts is the axis's title."""
