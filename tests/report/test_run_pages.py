@@ -450,6 +450,32 @@ def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
     assert "512.00 MiB" in outline.text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 900 + "1" + "}" * 900,
+        '{"a":' * 120 + "1" + "}" * 120,
+        '{"a": ' + "[" * 900 + "]" * 900 + "}",
+        '{"a": ' + "[" * 400 + "]" * 400 + "}",
+        '{"events": 1, "peak": {"bytes": NaN, "by_phase": {"a": -1, "b": 1e999, "c": NaN}}}',
+        '{"events": 1, "peak": {"bytes": -5, "by_line": [{"bytes": NaN}, {"name": 3, "bytes": "x"}, 7]}}',
+        '{"operators": [{"name": "a", "seconds": 1e999}], "kernels": {"a": NaN}, "gaps": [{"seconds": NaN}, 1]}',
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_record_that_is_odd_costs_itself_and_no_page(runs: Path, text: str) -> None:
+    run = write(runs)
+    (run.path / "odd.json").write_text(text)
+    records.append_line(run.artifacts, {"path": "odd.json", "kind": "json", "title": "The odd one"})
+    records.write_json(run.path / "good.json", {"kept": 5})
+    records.append_line(run.artifacts, {"path": "good.json", "kind": "json", "title": "The good one"})
+
+    outline = written(run)
+
+    assert "kept 5" in outline.text
+    assert ("odd.json is not a readable JSON record" in outline.text) is text.startswith(('{"a":{', '{"a": ['))
+
+
 def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothing_was_sampled(runs: Path) -> None:
     found = {chart.name: chart for chart in figures.of_run(facts.read(write(runs, sampled=True)))}
 

@@ -132,6 +132,8 @@ def _measured_seconds(seconds: float) -> str:
 
 def size(count: float) -> str:
     """Bytes in powers of 1024."""
+    if not math.isfinite(count):
+        return NOTHING
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= factor:
             return f"{count / factor:.2f} {unit}"

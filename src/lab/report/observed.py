@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PROFILE, SNAPSHOT = "kernels", "peak"
 ROWS = 200
+MOST_BARS = 20
 
 
 def memory(run: RunFacts, charts: Mapping[str, Chart]) -> Section:
@@ -155,15 +157,16 @@ def _times(title: str, parts: object) -> list[Block]:
 
 
 def _amounts(parts: object, key: str) -> list[tuple[str, float]]:
-    """`{"forward": 12}` or `[{"name": "gemm", "seconds": 0.1}]` as names with amounts."""
+    """`{"forward": 12}` or `[{"name": "gemm", "seconds": 0.1}]` as names with amounts, none of which is below zero."""
+    found: list[tuple[str, object]] = []
     if isinstance(parts, dict):
-        return [(str(name), float(amount)) for name, amount in parts.items() if isinstance(amount, (int, float))]
-    found = []
+        found = [(str(name), amount) for name, amount in parts.items()]
     for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, dict) and isinstance(part.get(key), (int, float)):
-            name = next((str(value) for value in part.values() if isinstance(value, str)), "-")
-            found.append((name, float(part[key])))
-    return found[:20]
+        if isinstance(part, dict):
+            found.append((next((str(value) for value in part.values() if isinstance(value, str)), "-"), part.get(key)))
+    amounts = [(name, float(amount)) for name, amount in found if isinstance(amount, (int, float))]
+    amounts = [(name, amount) for name, amount in amounts if math.isfinite(amount) and amount >= 0]
+    return amounts if isinstance(parts, dict) else amounts[:MOST_BARS]
 
 
 def _gaps(gaps: object) -> list[Block]:

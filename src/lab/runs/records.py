@@ -65,13 +65,13 @@ def read_json(path: Path) -> Record | None:
             if (size := os.fstat(file.fileno()).st_size) > _LARGEST_RECORD_BYTES:
                 raise LabError(f"{path}: is not a readable JSON record: no record has {size:,} bytes")
             record = json.loads(file.read())
+        if not isinstance(record, dict):
+            raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
+        return {key: meant(value) for key, value in record.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"{path}: is not a readable JSON record: {error}") from error
-    if not isinstance(record, dict):
-        raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
-    return {key: meant(value) for key, value in record.items()}
 
 
 def append_line(path: Path, record: Mapping[str, object]) -> None:

@@ -13,6 +13,8 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _ESCAPED = re.compile(r"\\*(?:NaN|-?Infinity)")
 _SIGNS = (b"\\", b'NaN"', b'Infinity"')
 """Without one of these in it, no value is one of the words, however JSON writes it."""
+DEEPEST = 100
+"""More levels than any record of ours has, and few enough to walk."""
 
 
 def spells_none(raw: bytes) -> bool:
@@ -33,12 +35,14 @@ def spelled(value: object) -> object:
     return value
 
 
-def meant(value: object) -> object:
-    """The value that was spelled."""
+def meant(value: object, depth: int = 0) -> object:
+    """The value that was spelled. Raises `ValueError` for one so deep that whoever walks it would not come back."""
+    if depth > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, str):
         return _WORDS[value] if value in _WORDS else value.removeprefix("\\") if _ESCAPED.fullmatch(value) else value
     if isinstance(value, dict):
-        return {key: meant(inner) for key, inner in value.items()}
+        return {key: meant(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):
-        return [meant(inner) for inner in value]
+        return [meant(inner, depth + 1) for inner in value]
     return value
