@@ -42,16 +42,33 @@ def test_the_memory_is_that_of_this_process():
 
 
 def test_busy_work_shows_as_processor_time():
-    load = Load()
+    clock = Clock()
+    load = Load(now=clock)
     sum(number * number for number in range(2_000_000))
+    clock.now += 1.0
 
     assert load.read()["processor_percent"] > 0
+
+
+def test_a_step_of_milliseconds_says_nothing_of_the_processors():
+    clock = Clock()
+    load = Load(now=clock)
+    clock.now += 0.01
+    first = load.read()
+    clock.now += 1.0
+    second = load.read()
+
+    assert "process_bytes" in first
+    assert not {"processor_percent", "others_percent"} & set(first)
+    assert "processor_percent" in second
 
 
 def test_the_gpu_is_in_the_same_sample():
     clock = Clock()
 
-    found = Load(SlowGpu(clock, 0.0), clock).read()
+    load = Load(SlowGpu(clock, 0.0), clock)
+    clock.now += 1.0
+    found = load.read()
 
     assert [name for name in found if name != "others_percent"] == ["process_bytes", "processor_percent", "gpu_percent"]
 

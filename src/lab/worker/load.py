@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EVERY_SECONDS = 1.0
+SHORTEST_SECONDS = 0.5
+"""Over less the system's counters, which tick a hundred times a second, say nothing of a processor's use."""
 SHARE = 0.01
 """At most this share of the time goes into sampling, however slowly a driver answers."""
 
@@ -22,7 +24,7 @@ class Load:
 
     def __init__(self, device: gpu.Gpu | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._due = now()
+        self._due = self._counted = now()
         self._gpu = gpu.here() if device is None else device
         self._process = psutil.Process()
         self._process.cpu_percent()  # the first call only marks where the next one counts from
@@ -37,11 +39,10 @@ class Load:
         began = self._now()
         if began < self._due:
             return {}
-        found: dict[str, object] = {
-            "process_bytes": self._process.memory_info().rss,
-            "processor_percent": self._process.cpu_percent(),
-            **self._others.read(),
-        }
+        found: dict[str, object] = {"process_bytes": self._process.memory_info().rss}
+        if began - self._counted >= SHORTEST_SECONDS:
+            found |= {"processor_percent": self._process.cpu_percent(), **self._others.read()}
+            self._counted = began
         if self._gpu is not None:
             found |= self._gpu.read()
         ended = self._now()
