@@ -8,6 +8,7 @@ loads nothing heavy.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -64,6 +65,8 @@ _register()
 def main() -> NoReturn:
     """Run the command line and exit with the code that says how it ended."""
     streams.guard()
+    # pydantic would look for plugins of its own, and one damaged distribution of anybody's ends that search
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with remembered():
         code = _code()
     sys.exit(streams.ending(code))
