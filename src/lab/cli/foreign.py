@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,11 +14,11 @@ from lab.hookspecs import COMMANDS_GROUP
 from lab.plugins.entries import Entry, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class BrokenCommand(LabError):
-    """A plugin's command cannot be loaded."""
+    """A plugin's command cannot be loaded, or raises what no person is meant to read."""
 
 
 def find_command(name: str) -> Any:
@@ -23,7 +26,7 @@ def find_command(name: str) -> Any:
 
     Raises `BrokenCommand` with the reason when it is registered but cannot be loaded.
     """
-    found = [entry for entry in _readable() if entry.name == name]
+    found = [entry for entry in _callable() if entry.name == name]
     if not found:
         return None
     if len(found) > 1:
@@ -33,8 +36,8 @@ def find_command(name: str) -> Any:
 
 
 def listed() -> list[dict[str, str]]:
-    """Every command that a plugin registered, and who did; nothing is imported."""
-    found = [{"name": entry.name, "from": entry.owner} for entry in _readable()]
+    """Every command of a plugin that can be typed, and who offers it; nothing is imported."""
+    found = [{"name": entry.name, "from": entry.owner} for entry in _callable()]
     return sorted(found, key=lambda command: (command["name"], command["from"]))
 
 
@@ -53,22 +56,30 @@ def unreachable() -> Iterator[str]:
     for entry in entries(COMMANDS_GROUP):
         if entry.point is None:
             yield f"the commands of {entry.owner} cannot be found: {entry.fault}"
+        elif not _is_word(entry.name):
+            yield f"command '{entry.name}' of {entry.owner} is never called: a name is one word and begins with no dash"
 
 
-def _readable() -> list[Entry]:
-    return [entry for entry in entries(COMMANDS_GROUP) if entry.point is not None]
+def _callable() -> list[Entry]:
+    return [entry for entry in entries(COMMANDS_GROUP) if entry.point is not None and _is_word(entry.name)]
+
+
+def _is_word(name: str) -> bool:
+    """Whether a shell passes it as a command; it would take others for options, or not show them as they are."""
+    return name.isprintable() and len(name.split()) == 1 and not name.startswith("-")
 
 
 def _loaded(entry: Entry) -> Any:
-    from lab.plugins import reason, told_apart
+    from lab.plugins import reason
+    from lab.plugins.containing import contained
 
     try:
-        with told_apart():
+        with contained():
             if entry.point is None or entry.fault:
                 raise ValueError(entry.fault)
             target = entry.point.load()
-        application = target if isinstance(target, typer.Typer) else _single(target)
-        command = typer.main.get_command(application)
+            application = target if isinstance(target, typer.Typer) else _single(target)
+            command: Any = typer.main.get_command(application)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin's module may do anything, SystemExit included
@@ -77,12 +88,41 @@ def _loaded(entry: Entry) -> Any:
             "It is a plugin's; `lab plugins` lists what is installed.",
         ) from error
     command.name = entry.name
+    for step in ("make_context", "invoke"):
+        setattr(command, step, partial(_blaming, entry, getattr(command, step)))
     return command
 
 
 def _single(function: Any) -> typer.Typer:
-    if not callable(function):
+    if not inspect.isroutine(function):
         raise TypeError(f"a command is a typer.Typer or a function, not {type(function).__name__}")
+    for is_lazy in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+        if is_lazy(function):
+            raise TypeError("a command is a plain function: nobody would await or iterate what this one returns")
     application = typer.Typer(rich_markup_mode=None, add_completion=False)
     application.command()(function)
     return application
+
+
+def _blaming(entry: Entry, work: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Do a part of the command's work; raise `BrokenCommand` for what it raises and no person is meant to read."""
+    with _blamed(entry):
+        return work(*arguments, **keywords)
+
+
+@contextmanager
+def _blamed(entry: Entry) -> Iterator[None]:
+    from lab.plugins import reason, told_apart
+
+    try:
+        with told_apart():
+            yield
+    except (typer.Abort, EOFError, OSError, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if hasattr(error, "exit_code"):  # lab's errors and those of typer know how a command ends
+            raise
+        raise BrokenCommand(
+            f"the command '{entry.name}' of {entry.owner} failed: {reason(error)}",
+            f"It is a plugin's; report it to the authors of {entry.distribution}. LAB_DEBUG=1 shows the traceback.",
+        ) from error
