@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -64,24 +66,40 @@ from types import SimpleNamespace
 import lab.plugins
 from lab.cli import ui_server
 
-server = [sys.executable, "-m", "http.server", sys.argv[1], "--bind", "127.0.0.1"]
+serving = "import socketserver, sys; socketserver.TCPServer(('127.0.0.1', int(sys.argv[1])), None).serve_forever()"
+server = [sys.executable, "-c", serving, sys.argv[1]]
 tracker = SimpleNamespace(viewer=lambda port, run: (server, {}, "its page"))
 lab.plugins.load = lambda settings: SimpleNamespace(build=lambda *_: tracker)
 ui_server.serve(int(sys.argv[1]), None, open_page=False)
 """
 
 
-def test_a_viewer_does_not_outlive_the_command_that_was_killed() -> None:
+def started(errors: int) -> tuple[subprocess.Popen[str], psutil.Process]:
+    """The command in a group of its own, as a terminal has it, and its server, which answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-c", VIEWER, str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, process_group=0)
     assert process.stdout is not None
-    with process.stdout as told:
-        assert told.readline().startswith("its page")
+    assert process.stdout.readline().startswith("its page")
     [viewer] = psutil.Process(process.pid).children()
+    return process, viewer
+
+
+def test_ctrl_c_in_a_terminal_ends_the_viewer_without_its_traceback() -> None:
+    process, viewer = started(subprocess.PIPE)
+
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, "KeyboardInterrupt" in errors) == (0, False)
+    viewer.wait(timeout=30)
+
+
+def test_a_viewer_does_not_outlive_the_command_that_was_killed() -> None:
+    process, viewer = started(subprocess.DEVNULL)
 
     process.kill()
-    process.wait()
+    process.communicate()
 
     viewer.wait(timeout=30)  # psutil raises when it is still there

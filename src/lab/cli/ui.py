@@ -13,7 +13,8 @@ def ui(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="Open this run's page: an id, the start of it, latest, or a path.", autocompletion=completion.runs
+            help="Open this run's page: an id, the start of it, latest, an experiment, a tag, or a path.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the page is served on this machine.")] = 5000,

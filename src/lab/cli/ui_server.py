@@ -40,7 +40,11 @@ def serve(port: int, settings: Settings, run: RunDirectory | None = None, *, ope
         raise UsageError(f"Port {port} is in use on this machine.", f"Another one: {again} --port {port + 1}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(AskedToStop.exit_code))  # so that the server ends too
     process = subprocess.Popen(
-        argv, env={**os.environ, **variables}, stdout=subprocess.DEVNULL, preexec_fn=end_with_parent
+        argv,
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+        preexec_fn=end_with_parent,
+        process_group=0,  # a terminal sends Ctrl-C to a whole group, and the server would end in a traceback
     )
     try:
         wait_for(port, process)
