@@ -450,6 +450,20 @@ def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
     assert "512.00 MiB" in outline.text
 
 
+@pytest.mark.parametrize(("objective", "own"), [("cross-entropy", False), (None, False), ("z-loss (z = 0.1)", True)])
+def test_a_loss_that_is_no_cross_entropy_is_not_shown_as_one(runs: Path, objective: str | None, own: bool) -> None:
+    run = write(runs, objective=objective)
+
+    outline = written(run)
+
+    assert ("The loss measures z-loss (z = 0.1)" in outline.text) is own
+    assert ("bits per byte" in outline.text.replace("nor bits per byte", "")) is not own
+    assert ("nats a token" in outline.text.replace("in nats a token", "")) is not own
+    assert {one.y_title for one in figures.of_run(facts.read(run)) if one.name.startswith("loss")} == {
+        "loss by its own objective" if own else "loss, nats a token"
+    }
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -97,7 +97,7 @@ def _evaluation_inputs(a: RunFacts, b: RunFacts) -> Check:
 
 def _objective(a: RunFacts, b: RunFacts) -> tuple[Check, ...]:
     """Whether both losses measure the same; nobody is asked where both are cross-entropy, as almost everywhere."""
-    values = [facts.environment.get("objective") or CROSS_ENTROPY for facts in (a, b)]
+    values = [facts.own_objective or CROSS_ENTROPY for facts in (a, b)]
     if set(values) == {CROSS_ENTROPY}:
         return ()
     note = "" if values[0] == values[1] else "the figures of two losses that measure different things"

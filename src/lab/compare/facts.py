@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lab.compare.series import Evaluations, Steps
+from lab.contracts.loss import CROSS_ENTROPY
 from lab.errors import LabError
 from lab.runs import records, shapes
 from lab.runs.status import status
@@ -66,6 +67,12 @@ class RunFacts:
     def status(self) -> str:
         """How the training stands or ended, as far as anybody can know it now."""
         return status(self.run).word
+
+    @property
+    def own_objective(self) -> str | None:
+        """What the loss measures where that is not the cross-entropy, in nats a token, which almost every run has."""
+        named = self.environment.get("objective")
+        return None if named in (None, CROSS_ENTROPY) else str(named)
 
     @property
     def attempt(self) -> int:

@@ -72,7 +72,8 @@ def _loss(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     trained = alignment.common_tokens(runs, evaluated=False)
     if evaluated is not None:
         yield _read_off("validation loss", "nats/token", runs, evaluated, alignment.validation_loss)
-        yield _read_off("bits per byte", "bits/byte", runs, evaluated, alignment.bits_per_byte)
+        if not any(run.own_objective for run in runs):
+            yield _read_off("bits per byte", "bits/byte", runs, evaluated, alignment.bits_per_byte)
     if trained is not None:
         yield _read_off("training loss", "nats/token", runs, trained, alignment.training_loss)
 

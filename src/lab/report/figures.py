@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lab.compare.facts import RunFacts
 
-LOSS, NATS = "loss, nats a token", "nats/token"
+LOSS, OWN_LOSS, NATS = "loss, nats a token", "loss by its own objective", "nats/token"
 TRAINING, EVALUATION = 0, 1
 GIBIBYTE = 2.0**30
 
@@ -31,7 +31,13 @@ def of_comparison(runs: Sequence[RunFacts]) -> list[Chart]:
     """The same figure of every run in one chart, aligned by tokens."""
     found = [
         _together(
-            "loss", "Loss over tokens", "Training loss as lines, evaluations as points.", LOSS, NATS, runs, "loss"
+            "loss",
+            "Loss over tokens",
+            "Training loss as lines, evaluations as points.",
+            OWN_LOSS if any(run.own_objective for run in runs) else LOSS,
+            NATS,
+            runs,
+            "loss",
         ),
         _together(
             "step-time",
@@ -61,8 +67,9 @@ def loss_over_tokens(run: RunFacts) -> Chart:
         Series("training", run.steps.tokens, run.steps.column("loss"), "line", TRAINING),
         Series("evaluation", run.evaluations.tokens(run.steps), run.evaluations.loss, "points", EVALUATION),
     )
-    about = "The fixed validation batches are evaluated outside the clock."
-    return Chart("loss", "Loss over tokens", "tokens", LOSS, series, about=about, y_format=NATS, x_format="tokens")
+    about = "The fixed validation batches are evaluated outside the clock." if len(run.evaluations) else ""
+    unit = OWN_LOSS if run.own_objective else LOSS
+    return Chart("loss", "Loss over tokens", "tokens", unit, series, about=about, y_format=NATS, x_format="tokens")
 
 
 def loss_over_time(run: RunFacts) -> Chart:
@@ -75,7 +82,8 @@ def loss_over_time(run: RunFacts) -> Chart:
         Series("evaluation", evaluated, run.evaluations.loss, "points", EVALUATION),
     )
     about = "All step times so far, added up: evaluation and saving are outside the clock."
-    return Chart("loss-time", "Loss over time", "seconds", LOSS, series, about=about, y_format=NATS, x_format="seconds")
+    unit = OWN_LOSS if run.own_objective else LOSS
+    return Chart("loss-time", "Loss over time", "seconds", unit, series, about=about, y_format=NATS, x_format="seconds")
 
 
 def step_time(run: RunFacts) -> Chart:

@@ -86,7 +86,8 @@ def _validation(run: RunFacts) -> Number:
     losses = run.evaluations.loss
     if not losses:
         return Number("validation loss", "unknown", "unknown", "nothing was evaluated")
-    how = f"after step {run.evaluations.numbers[-1]:,}, nats a token"
+    unit = "nats a token" if run.own_objective is None else f"by {run.own_objective}"
+    how = f"after step {run.evaluations.numbers[-1]:,}, {unit}"
     return _quantity("validation loss", losses[-1], "nats/token", "measured", how)
 
 

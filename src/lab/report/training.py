@@ -59,9 +59,12 @@ def loss(run: RunFacts, charts: Charts) -> Section:
             strict=True,
         )
     ]
-    columns = ("step", "tokens", "validation loss", "bits per byte")
-    table = Table("Evaluations", columns, rows, columns, folded=len(rows) > 12)
-    return Section("loss", "Loss", [*_plots(charts, "loss", "loss-time"), *([table] if rows else [])])
+    columns, own = ("step", "tokens", "validation loss", "bits per byte"), run.own_objective
+    shown = columns if own is None else columns[:-1]
+    table = Table("Evaluations", shown, [row[: len(shown)] for row in rows], shown, folded=len(rows) > 12)
+    words = f"The loss measures {own}: it is no cross-entropy in nats a token, nor bits per byte."
+    told = [] if own is None else [Text(words)]
+    return Section("loss", "Loss", [*told, *_plots(charts, "loss", "loss-time"), *([table] if rows else [])])
 
 
 def speed(run: RunFacts, charts: Charts) -> Section:
