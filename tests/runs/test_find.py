@@ -132,7 +132,11 @@ def test_the_latest_of_one_minute_is_the_one_that_was_made_last(project):
         ([("completed", []), ("failed", [])], 0, "is failed"),
         ([("completed", []), ("completed", ["seed=1"]), ("stopped", [])], 0, "is stopped"),
         ([("completed", ["seed=1"]), ("failed", [])], 0, "is failed"),
-        ([("completed", ["seed=1"]), ("completed", ["seed=2"])], 1, ""),
+        (
+            [("completed", ["seed=1"]), ("completed", ["seed=2"])],
+            1,
+            "which has --set: no run completed as the file says",
+        ),
         ([("failed", []), ("stopped", [])], 1, ""),
     ],
 )

@@ -33,11 +33,12 @@ def as_written(runs: Sequence[RunDirectory]) -> RunDirectory:
     The newest that completed as the file says, without --set; else the newest that completed; else the newest.
     """
     chosen, latest = _best(runs), runs[-1]
+    name, word = NAME.sub(r"\g<experiment>", chosen.id), status(latest).word
     if chosen is not latest:
-        word = status(latest).word
         why = "has --set" if word == "completed" else f"is {word}"
-        name = NAME.sub(r"\g<experiment>", chosen.id)
         logger.warning("%s: took %s; its newest run, %s, %s.", name, chosen.id, latest.id, why)
+    elif word == "completed" and _overridden(chosen):
+        logger.warning("%s: took %s, which has --set: no run completed as the file says.", name, chosen.id)
     return chosen
 
 
