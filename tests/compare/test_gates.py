@@ -85,6 +85,15 @@ def test_a_bound_on_loss_is_not_judged_by_the_training_loss_where_one_run_was_ne
         gates.fail_if(comparison, [gates.bound("loss:+1%")])
 
 
+def test_a_run_whose_first_step_comes_later_than_the_others_last_is_not_said_to_lack_its_loss(tmp_path: Path) -> None:
+    runs = tmp_path / ".runs"
+    comparison = compare([facts.read(write(runs, targets=100_000)), facts.read(write(runs, id=OTHER, targets=10))])
+
+    found = {change.measure.name: change.words for change in comparison.pairs[0].changes}
+
+    assert found["training loss"] == "no value at so few tokens in A"
+
+
 @pytest.mark.parametrize(("floor", "broken"), [(-4.0, True), (-6.0, False)])
 def test_a_share_of_a_negative_loss_has_the_sign_of_where_it_went(floor: float, broken: bool, tmp_path: Path) -> None:
     runs = tmp_path / ".runs"

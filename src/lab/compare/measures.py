@@ -89,7 +89,10 @@ def _read_off(
     values = tuple(
         None if point.value is None or (_nan(point.value) and unit == "bits/byte") else point.value for point in points
     )
-    return Measure(name, "loss", unit, "lower", "measured" if exact else "derived", how, values)
+    lines = [len(run.steps if value is alignment.training_loss else run.evaluations) for run in runs]
+    later = all(lines[place] for place, point in enumerate(points) if point.value is None)
+    absent = "no value at so few tokens in" if later else "missing in"
+    return Measure(name, "loss", unit, "lower", "measured" if exact else "derived", how, values, absent=absent)
 
 
 def _speed(runs: Sequence[RunFacts]) -> Iterator[Measure]:
