@@ -471,6 +471,7 @@ def test_a_loss_that_is_no_cross_entropy_is_not_shown_as_one(runs: Path, objecti
         '{"a":' * 120 + "1" + "}" * 120,
         '{"a": ' + "[" * 900 + "]" * 900 + "}",
         '{"a": ' + "[" * 400 + "]" * 400 + "}",
+        '{"a": ["' + "x" * 5 + '"], "events": 1, "peak": {"bytes": 1' + "0" * 400 + "}}",
         '{"events": 1, "peak": {"bytes": NaN, "by_phase": {"a": -1, "b": 1e999, "c": NaN}}}',
         '{"events": 1, "peak": {"bytes": -5, "by_line": [{"bytes": NaN}, {"name": 3, "bytes": "x"}, 7]}}',
         '{"operators": [{"name": "a", "seconds": 1e999}], "kernels": {"a": NaN}, "gaps": [{"seconds": NaN}, 1]}',

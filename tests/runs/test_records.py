@@ -283,3 +283,11 @@ def test_a_record_of_gigabytes_is_refused_unread(tmp_path):
 
     with pytest.raises(LabError, match="no record has 32,212,254,720 bytes"):
         records.read_json(path)
+
+
+def test_a_line_that_is_nested_too_deeply_is_torn_and_costs_no_other(tmp_path):
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"loss": "NaN", "deep": ' + "[" * 150 + "]" * 150 + '}\n{"step": 2}\n')
+
+    assert list(records.read_lines(path)) == [{"step": 2}]
+    assert records.torn_lines(path) == 1

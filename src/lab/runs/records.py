@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 PART = ".part"
 _LARGEST_RECORD_BYTES = 1 << 28
+_ENDLESS = re.compile(rb"\d{300}")
+"""More digits than a float can have: whoever counts with such a number would stumble."""
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
@@ -64,7 +67,9 @@ def read_json(path: Path) -> Record | None:
         with regular.opened(path) as file:
             if (size := os.fstat(file.fileno()).st_size) > _LARGEST_RECORD_BYTES:
                 raise LabError(f"{path}: is not a readable JSON record: no record has {size:,} bytes")
-            record = json.loads(file.read())
+            if _ENDLESS.search(raw := file.read()):
+                raise LabError(f"{path}: is not a readable JSON record: no number of ours has hundreds of digits")
+            record = json.loads(raw)
         if not isinstance(record, dict):
             raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
         return {key: meant(value) for key, value in record.items()}
@@ -199,10 +204,10 @@ def _line(raw: bytes) -> Record | None:
         return None
     try:
         record = json.loads(raw)
+        if not isinstance(record, dict):
+            return None
+        if spells_none(raw):  # as nearly always: a long run's lines are read in half a second
+            return record
+        return {key: meant(value) for key, value in record.items()}
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict):
-        return None
-    if spells_none(raw):  # as nearly always: a long run's lines are read in half a second
-        return record
-    return {key: meant(value) for key, value in record.items()}
