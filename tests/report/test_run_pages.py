@@ -505,6 +505,17 @@ def test_what_the_machine_did_is_a_section_whose_charts_have_no_gap_where_nothin
     assert list(found["machine-power"].series[0].y) == [650.5] * 7
 
 
+@pytest.mark.parametrize(("percent", "told"), [(68, True), (10, False)])
+def test_a_machine_that_others_used_heavily_is_told_among_the_figures_of_speed(
+    runs: Path, percent: int, told: bool
+) -> None:
+    run = write(runs, sampled=True)
+    text = run.metrics.read_text()
+    run.metrics.write_text(text.replace('"processor_percent"', f'"others_percent":{percent},"processor_percent"'))
+
+    assert ("taken by other processes 68.00 % measured" in written(run).text) is told
+
+
 def test_a_run_on_a_cpu_shows_its_processor_and_no_gpu(runs: Path) -> None:
     outline = written(write(runs, sampled=True, device=CPU, peak=None))
 

@@ -131,9 +131,9 @@ def _machine(runs: Sequence[RunFacts]) -> Iterator[Measure]:
         ("GPU power", "gpu_watts", "watts", 1.0, "of the whole board"),
     )
     for name, column, unit, factor, of in sampled:
-        kept = (run.steps.samples(column) for run in runs)
+        kept = (run.steps.measured_samples(column) for run in runs)
         means = tuple(factor * fmean(values) if values else None for values in kept)
-        yield Measure(name, None, unit, None, "measured", f"{of}, mean of the samples between steps", means)
+        yield Measure(name, None, unit, None, "measured", f"{of}, mean of the samples between measured steps", means)
 
 
 def _memory(runs: Sequence[RunFacts]) -> Iterator[Measure]:

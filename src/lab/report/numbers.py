@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from lab.compare import costs, formats, measures, statistics
+from lab.compare import busy, costs, formats, measures, statistics
 from lab.compare.formats import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lab.compare.facts import RunFacts
     from lab.compare.measures import Known
 
@@ -40,6 +42,7 @@ def speed(run: RunFacts) -> list[Number]:
     return [
         _rate(run),
         _interval(run),
+        *_taken_by_others(run),
         _quantity("median normal step", median(normal) if normal else None, "seconds", "derived", ""),
         _quantity("overall", overall, "tokens/s", "derived", "warm-up and observed steps too"),
         _utilisation(run),
@@ -48,6 +51,14 @@ def speed(run: RunFacts) -> list[Number]:
         else Number("peak of the device", "unknown", "unknown", str(run.measured.get("mfu_reason") or "not recorded")),
         _formula(run),
     ]
+
+
+def _taken_by_others(run: RunFacts) -> Iterator[Number]:
+    """What explains a slow run: only where it is much."""
+    share = busy.others(run)
+    if share is not None and share >= busy.HEAVY:
+        how = "of all cores, by the samples between measured steps: it may have cost speed"
+        yield _quantity("taken by other processes", share, "share", "measured", how)
 
 
 def _formula(run: RunFacts) -> Number:
