@@ -107,4 +107,4 @@ def test_what_is_wrong_with_a_run_shows_no_traceback(train, capfd):
 
     said = capfd.readouterr().err
     assert (code, ended) == (0, 1)
-    assert said.startswith(f"Error: {run.data_manifest} is missing: no data was prepared.\n")
+    assert f"Error: {run.data_manifest} is missing: no data was prepared." in said.splitlines()
