@@ -159,7 +159,7 @@ def test_a_machine_without_its_gpu_is_deleted_before_anything_is_sent(cloud, wor
 
 @pytest.mark.fault(33, "deleted")
 def test_the_proxys_phases_before_a_pod_answers_are_waited_out(cloud, world):
-    cloud.cloud.queue.append(Scenario(provisioning=30, starting=30, route=1, silent_route=30))
+    cloud.cloud.queue.append(Scenario(provisioning=30, starting=30, route=1, silent_route=120))
     run, job = world.job()
 
     ending = world.whole(run, job)
