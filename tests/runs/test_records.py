@@ -285,6 +285,17 @@ def test_a_record_of_gigabytes_is_refused_unread(tmp_path):
         records.read_json(path)
 
 
+def test_a_number_that_no_float_can_be_is_refused_and_a_text_of_as_many_digits_is_read(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text('{"count": ' + "1" * 400 + "}")
+
+    with pytest.raises(LabError, match="it holds a number of 400 digits"):
+        read_json(path)
+
+    path.write_text('{"text": "' + "1" * 400 + '", "count": 7}')
+    assert read_json(path) == {"text": "1" * 400, "count": 7}
+
+
 def test_a_line_that_is_nested_too_deeply_is_torn_and_costs_no_other(tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"loss": "NaN", "deep": ' + "[" * 150 + "]" * 150 + '}\n{"step": 2}\n')

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 PART = ".part"
 _LARGEST_RECORD_BYTES = 1 << 28
-_ENDLESS = re.compile(rb"\d{300}")
-"""More digits than a float can have: whoever counts with such a number would stumble."""
+_MOST_DIGITS = 300
+_MANY_DIGITS = re.compile(rb"\d{300}")
+"""A number of so many is none that a float can be, and whoever counts with it would stumble; a text may have them."""
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
@@ -67,9 +68,8 @@ def read_json(path: Path) -> Record | None:
         with regular.opened(path) as file:
             if (size := os.fstat(file.fileno()).st_size) > _LARGEST_RECORD_BYTES:
                 raise LabError(f"{path}: is not a readable JSON record: no record has {size:,} bytes")
-            if _ENDLESS.search(raw := file.read()):
-                raise LabError(f"{path}: is not a readable JSON record: no number of ours has hundreds of digits")
-            record = json.loads(raw)
+            raw = file.read()
+        record = json.loads(raw, parse_int=_integer if _MANY_DIGITS.search(raw) else None)
         if not isinstance(record, dict):
             raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
         return {key: meant(value) for key, value in record.items()}
@@ -197,6 +197,12 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"it holds a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _line(raw: bytes) -> Record | None:
