@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lab.plugins.checking import chosen
-from lab.plugins.containing import BrokenPart
+from lab.plugins.containing import BrokenPart, reason
 from lab.plugins.defaults import NoDefault
-from lab.plugins.discovery import LAB, Plugin, reason
+from lab.plugins.discovery import LAB, Plugin
 from lab.plugins.files import files_sha256
 from lab.plugins.interrupts import told_apart
 from lab.plugins.loading import MissingLibrary, UnknownPart

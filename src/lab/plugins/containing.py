@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lab.errors import LabError
 from lab.here import staying
-from lab.plugins.interrupts import told_apart
+from lab.plugins.interrupts import Unprompted, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+State = Literal["loaded", "blocked", "incompatible", "broken"]
+"""Of a plugin."""
 LONGEST = 500
 """Characters of an exception's text: a line that a person reads, whatever a plugin puts into it."""
+
+
+class Unusable(Exception):
+    """Why one plugin cannot be loaded; `discovery` alone raises and catches it."""
+
+    state: State = "broken"
 
 
 class BrokenPart(LabError):
@@ -38,8 +47,6 @@ def blamed(what: str, do: str) -> Iterator[None]:
 
     A SystemExit would otherwise pass for a command that succeeded.
     """
-    from lab.plugins.discovery import reason
-
     try:
         with contained():
             yield
@@ -49,16 +56,22 @@ def blamed(what: str, do: str) -> Iterator[None]:
         raise BrokenPart(f"{what}: {reason(error)}", do) from error
 
 
-def short(text: str) -> str:
+def one_line(text: str) -> str:
     """The text in one line, cut where nobody reads on."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
 
 
+def reason(error: BaseException) -> str:
+    """An exception in one line, as listings show it."""
+    text = str(error) if isinstance(error, (Unusable, Unprompted)) else "".join(traceback.format_exception_only(error))
+    return one_line(text)
+
+
 def words(error: BaseException) -> str:
     """What the exception says, in one short line, whatever its own code makes of being asked."""
     try:
-        return short(str(error))
+        return one_line(str(error))
     except BaseException:  # its text is a plugin's code as well
         return "(its text cannot be had)"
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import traceback
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pluggy
 
 from lab import hookspecs
 from lab.errors import did_you_mean
 from lab.hookspecs import GROUP, HOOKS, INTERFACE, Part
-from lab.plugins.containing import contained, short
+from lab.plugins.containing import State, Unusable, contained, reason
 from lab.plugins.entries import entries
-from lab.plugins.interrupts import Unprompted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from lab.plugins.entries import Entry
 
 LAB = "llm-training-lab"
-State = Literal["loaded", "blocked", "incompatible", "broken"]
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,6 @@ class Plugin:
         return f"{self.distribution} {self.version}"
 
 
-class Unusable(Exception):
-    """Why one plugin cannot be loaded; never leaves this module."""
-
-    state: State = "broken"
-
-
 class Incompatible(Unusable):
     """The plugin was written for another lab."""
 
@@ -70,12 +61,6 @@ def discover(blocked: Collection[str] = (), *, trace: bool = False) -> tuple[Plu
     """Load every installed plugin that is not blocked; ours first, then by name."""
     found = [_loaded(entry, blocked, trace) for entry in entries(GROUP)]
     return tuple(sorted(found, key=lambda plugin: (plugin.third_party, plugin.name, plugin.distribution)))
-
-
-def reason(error: BaseException) -> str:
-    """An exception in one line, as listings show it."""
-    text = str(error) if isinstance(error, (Unusable, Unprompted)) else "".join(traceback.format_exception_only(error))
-    return short(text)
 
 
 def _loaded(entry: Entry, blocked: Collection[str], trace: bool) -> Plugin:

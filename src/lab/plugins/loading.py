@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.errors import UsageError
 from lab.plugins import needs
-from lab.plugins.containing import BrokenPart, blamed, contained
-from lab.plugins.discovery import reason
+from lab.plugins.containing import BrokenPart, blamed, contained, reason
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
