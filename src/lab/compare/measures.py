@@ -13,7 +13,7 @@ from lab.compare.formats import counted
 from lab.compare.statistics import Interval, rate, rate_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence, Sized
 
     from lab.compare.alignment import Point
     from lab.compare.costs import Part
@@ -71,16 +71,30 @@ def _loss(runs: Sequence[RunFacts]) -> Iterator[Measure]:
     evaluated = alignment.common_tokens([run for run in runs if len(run.evaluations)], evaluated=True)
     trained = alignment.common_tokens(runs, evaluated=False)
     if evaluated is not None:
-        yield _read_off("validation loss", "nats/token", runs, evaluated, alignment.validation_loss)
+        yield _read_off("validation loss", "nats/token", runs, evaluated, alignment.validation_loss, _evaluations)
         if not any(run.own_objective for run in runs):
-            yield _read_off("bits per byte", "bits/byte", runs, evaluated, alignment.bits_per_byte)
+            yield _read_off("bits per byte", "bits/byte", runs, evaluated, alignment.bits_per_byte, _evaluations)
     if trained is not None:
-        yield _read_off("training loss", "nats/token", runs, trained, alignment.training_loss)
+        yield _read_off("training loss", "nats/token", runs, trained, alignment.training_loss, _steps)
+
+
+def _evaluations(run: RunFacts) -> Sized:
+    return run.evaluations
+
+
+def _steps(run: RunFacts) -> Sized:
+    return run.steps
 
 
 def _read_off(
-    name: str, unit: str, runs: Sequence[RunFacts], tokens: float, value: Callable[[RunFacts, float], Point]
+    name: str,
+    unit: str,
+    runs: Sequence[RunFacts],
+    tokens: float,
+    value: Callable[[RunFacts, float], Point],
+    recorded: Callable[[RunFacts], Sized],
 ) -> Measure:
+    """A curve's figure at so many tokens; `recorded` are the lines of a run that it is read from."""
     points = [value(run, tokens) for run in runs]
     there = [point for point in points if point.value is not None]
     exact = all(point.exact for point in there) and unit != "bits/byte"
@@ -89,8 +103,7 @@ def _read_off(
     values = tuple(
         None if point.value is None or (_nan(point.value) and unit == "bits/byte") else point.value for point in points
     )
-    lines = [len(run.steps if value is alignment.training_loss else run.evaluations) for run in runs]
-    later = all(lines[place] for place, point in enumerate(points) if point.value is None)
+    later = all(len(recorded(run)) for run, point in zip(runs, points, strict=True) if point.value is None)
     absent = "no value at so few tokens in" if later else "missing in"
     return Measure(name, "loss", unit, "lower", "measured" if exact else "derived", how, values, absent=absent)
 
