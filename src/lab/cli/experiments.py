@@ -39,15 +39,17 @@ def list_experiments(as_json: Json = False) -> None:
             show(NO_PROJECT)
         return
     roomy = (terminal_width() or ROOMY) >= ROOMY
-    columns = ("EXPERIMENT", "CHANGES", "DESCRIPTION") if roomy else ("EXPERIMENT", "DESCRIPTION")
-    listing = table(*columns, whole=("EXPERIMENT",), cut=("DESCRIPTION",) if roomy else ())
+    changing = ("CHANGES",) if roomy else ()
+    listing = table(
+        "EXPERIMENT", *changing, "DESCRIPTION", whole=("EXPERIMENT",), cut=("DESCRIPTION",) if roomy else ()
+    )
     for depth, row in _tree(rows, None):
         name = plain("  " * depth + row["name"], style="red" if row["fault"] else "bold")
+        changes = ", ".join(dict.fromkeys(change.partition(".")[0] for change in row["changes"]))
+        about = plain(row["description"])
         if row["fault"]:
-            listing.add_row(name, *[""] * roomy, plain(f"broken: {near(row['fault'])}", style="red"))
-        else:
-            changes = ", ".join(dict.fromkeys(change.partition(".")[0] for change in row["changes"]))
-            listing.add_row(name, *[plain(changes)] * roomy, plain(row["description"]))
+            about = plain(f"broken: {near(row['fault'])}", style="red")
+        listing.add_row(name, *(plain(changes) for _ in changing), about)
     show(listing)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def facts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Each fact by name; none for a backend that rents nothing."""
     quote, job = plan.quote, plan.job
-    if not (quote.candidates or quote.unknown):
+    if not _rents(quote):
         return
     yield "machine", f"one {job.needs.gpu or 'GPU of any kind'}; image {(job.needs.image or 'none').partition('@')[0]}"
     yield "disk", _disk(job)
@@ -38,7 +38,7 @@ def facts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def installs(plan: Plan) -> dict[str, Any]:
     """What a rented machine's install stage would be asked for; empty for a backend that rents nothing."""
-    if not (plan.quote.candidates or plan.quote.unknown):
+    if not _rents(plan.quote):
         return {}
     plugins: Any = plan.provenance["plugins"]
     needed = requirements.needed(plan.job, plugins)
@@ -52,6 +52,10 @@ def offers(quote: Quote) -> Table:
     for candidate in quote.candidates:
         candidates.add_row(*(plain(candidate.get(column)) for column in columns))
     return candidates
+
+
+def _rents(quote: Quote) -> bool:
+    return bool(quote.candidates or quote.unknown)
 
 
 def _disk(job: Job) -> str:
