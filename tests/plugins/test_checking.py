@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from lab.errors import UsageError
 from lab.experiment import Experiment, fingerprint, load
 from lab.plugins import Plugins
 
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 ACME = """
 from lab import Part, hookimpl
 
@@ -145,6 +147,18 @@ def test_what_a_loop_says_it_does_not_read_is_refused(acme, changes, fault):
 
     assert caught.value.what.startswith(f"x: {fault}")
     assert len(caught.value.what.splitlines()) == 1
+
+
+@pytest.mark.parametrize("chapter", ["chapter01", "chapter02"])
+@pytest.mark.parametrize(
+    "setting",
+    ["train.precision=bf16-autocast", "train.compile=true", "optimizer.clip=0.5", "loss=liger", "attention=sdpa"],
+)
+def test_a_setting_that_a_chapter_would_not_heed_is_refused(chapter, setting):
+    asked = load(chapter, EXPERIMENTS, [setting]).experiment
+
+    with pytest.raises(UsageError, match=f"the loop '{chapter}' does not read it"):
+        Plugins().check(asked)
 
 
 def test_what_a_loop_requires_or_reads_is_left_as_it_is(acme):

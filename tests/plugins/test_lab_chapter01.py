@@ -19,7 +19,6 @@ from source_order import STEP, calls_of_a_step
 from lab.contracts import LoopContext
 from lab.errors import LabError, UsageError
 from lab.experiment import load
-from lab.plugins import Plugins
 from lab_chapter01.figure import MOST_POSITIONS, draw_positions
 from lab_chapter01.loop import OneStep
 from lab_chapter01.options import Options
@@ -163,17 +162,6 @@ def test_spaces_line_ends_and_quotes_of_a_token_show(tmp_path):
     shown = texts(tmp_path / "drawn.svg")
     for label in ('" to"', r'"\n"', r'"\""', '"\'"', r'"\\"', 'target "</svg>"', "1e-09"):
         assert label in shown
-
-
-@pytest.mark.parametrize(
-    "setting",
-    ["train.precision=bf16-autocast", "train.compile=true", "optimizer.clip=0.5", "loss=liger", "attention=sdpa"],
-)
-def test_a_setting_without_effect_is_refused(setting):
-    experiment = load("chapter01", EXPERIMENTS, [setting]).experiment
-
-    with pytest.raises(UsageError, match="the loop 'chapter01' does not read it"):
-        Plugins().check(experiment)
 
 
 @pytest.mark.parametrize("element", [(32, 0), (0, 48)])

@@ -12,9 +12,7 @@ from source_order import STEP, calls_of_a_step
 from torch.nn.functional import cross_entropy
 
 from lab.contracts import LoopContext
-from lab.errors import UsageError
 from lab.experiment import load
-from lab.plugins import Plugins
 from lab_chapter02.loop import UnequalMicroBatches, pairs
 from lab_chapter02.options import Options
 
@@ -187,17 +185,6 @@ def test_the_step_reads_in_the_order_in_which_it_is_computed():
     calls = calls_of_a_step(UnequalMicroBatches.steps)
 
     assert calls == list(STEP)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    ["train.precision=bf16-autocast", "train.compile=true", "optimizer.clip=0.5", "loss=liger", "attention=sdpa"],
-)
-def test_a_setting_without_effect_is_refused(setting):
-    experiment = load("chapter02", EXPERIMENTS, [setting]).experiment
-
-    with pytest.raises(UsageError, match="the loop 'chapter02' does not read it"):
-        Plugins().check(experiment)
 
 
 def test_a_micro_batch_without_a_target_is_refused():

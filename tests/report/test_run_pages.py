@@ -450,6 +450,16 @@ def test_a_profile_and_a_snapshot_become_sections(runs: Path) -> None:
     assert "512.00 MiB" in outline.text
 
 
+def test_a_loss_that_nothing_was_evaluated_beside_says_nothing_of_evaluations(runs: Path) -> None:
+    run, sentence = write(runs), "The fixed validation batches are evaluated"
+    assert sentence in written(run).text
+
+    steps = [line for line in run.metrics.read_text().splitlines() if json.loads(line)["kind"] == "step"]
+    run.metrics.write_text("\n".join(steps) + "\n")
+
+    assert sentence not in written(run).text
+
+
 @pytest.mark.parametrize(("objective", "own"), [("cross-entropy", False), (None, False), ("z-loss (z = 0.1)", True)])
 def test_a_loss_that_is_no_cross_entropy_is_not_shown_as_one(runs: Path, objective: str | None, own: bool) -> None:
     run = write(runs, objective=objective)
