@@ -61,7 +61,8 @@ def test_a_run_that_does_not_exist_is_said_before_a_server_starts(project: Path)
 
 
 VIEWER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started deaf to it
 from types import SimpleNamespace
 import lab.plugins
 from lab.cli import ui_server
@@ -90,7 +91,10 @@ def test_ctrl_c_in_a_terminal_ends_the_viewer_without_its_traceback() -> None:
     process, viewer = started(subprocess.PIPE)
 
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
 
     assert (process.returncode, "KeyboardInterrupt" in errors) == (0, False)
     viewer.wait(timeout=30)
