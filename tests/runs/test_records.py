@@ -287,13 +287,39 @@ def test_a_record_of_gigabytes_is_refused_unread(tmp_path):
 
 def test_a_number_that_no_float_can_be_is_refused_and_a_text_of_as_many_digits_is_read(tmp_path):
     path = tmp_path / "record.json"
-    path.write_text('{"count": ' + "1" * 400 + "}")
+    path.write_text('{"count": -' + "1" * 400 + "}")
 
-    with pytest.raises(LabError, match="it holds a number of 400 digits"):
+    with pytest.raises(LabError, match="it holds a number of more than 300 digits"):
         read_json(path)
 
-    path.write_text('{"text": "' + "1" * 400 + '", "count": 7}')
-    assert read_json(path) == {"text": "1" * 400, "count": 7}
+    path.write_text('{"text": "' + "1" * 400 + '", "count": -' + "7" * 300 + "}")
+    assert read_json(path) == {"text": "1" * 400, "count": -int("7" * 300)}
+
+
+def test_a_line_with_a_number_that_no_float_can_be_is_torn_and_costs_no_other(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "loss": ' + "1" * 400 + '}\n{"step": 2}\n')
+
+    assert list(read_lines(path)) == [{"step": 2}]
+    assert torn_lines(path) == 1
+
+
+UNREADABLE = {"a number of many digits": -(10**300), "lists in lists": json.loads("[" * 101 + "]" * 101)}
+
+
+@pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_would_not_be_read_again_is_not_written(tmp_path, value):
+    record, lines = tmp_path / "record.json", tmp_path / "lines.jsonl"
+    write_json(record, {"value": 10**300 - 1})
+    append_line(lines, {"value": json.loads("[" * 99 + "]" * 99)})
+
+    with pytest.raises(LabError, match=r"record\.json: cannot be recorded: it (holds a number|is nested) .*more than"):
+        write_json(record, {"value": value})
+    with pytest.raises(LabError, match=r"lines\.jsonl: cannot be recorded: it"):
+        append_line(lines, {"value": value})
+
+    assert read_json(record) == {"value": 10**300 - 1}
+    assert len(list(read_lines(lines))) == 1
 
 
 def test_a_line_that_is_nested_too_deeply_is_torn_and_costs_no_other(tmp_path):
@@ -302,3 +328,6 @@ def test_a_line_that_is_nested_too_deeply_is_torn_and_costs_no_other(tmp_path):
 
     assert list(records.read_lines(path)) == [{"step": 2}]
     assert records.torn_lines(path) == 1
+
+    path.write_text('{"deep": ' + "[" * 150 + "]" * 150 + '}\n{"step": 2}\n')
+    assert list(records.read_lines(path)) == [{"step": 2}]

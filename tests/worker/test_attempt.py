@@ -495,6 +495,18 @@ def test_artifacts_are_recorded_once_and_only_from_the_run_directory(here, tmp_p
     assert list(records.read_lines(run.artifacts)) == [{"path": "figure.png", "kind": "figure", "title": "A figure"}]
 
 
+def test_a_note_that_no_record_can_hold_is_refused_where_it_is_made(here):
+    worker = Attempt(tiny_run(here), Stop())
+    worker.said.note("flops", {"formula": "6 P T"})
+
+    for value in (10**300, json.loads("[" * 100 + "]" * 100), {1, 2}):
+        with pytest.raises((ValueError, TypeError), match=r"300 digits|100 deep|not JSON serializable"):
+            worker.said.note("odd", value)
+
+    assert worker.said.notes["flops"] == {"formula": "6 P T"}
+    assert "odd" not in worker.said.notes
+
+
 def test_a_run_whose_data_was_not_prepared_says_what_to_do(here):
     run = tiny_run(here)
     run.data_manifest.unlink()

@@ -6,13 +6,12 @@ import contextlib
 import errno
 import json
 import os
-import re
 import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lab.errors import LabError
 from lab.runs import regular
-from lab.runs.spelling import meant, spelled, spells_none
+from lab.runs.spelling import meant, parsed, spelled, spells_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 PART = ".part"
 _LARGEST_RECORD_BYTES = 1 << 28
-_MOST_DIGITS = 300
-_MANY_DIGITS = re.compile(rb"\d{300}")
-"""A number of so many is none that a float can be, and whoever counts with it would stumble; a text may have them."""
 
 
 def write_json(path: Path, record: Mapping[str, object]) -> None:
-    """Replace the file as a whole: a reader sees the old record or the new one, never a part."""
-    text = json.dumps(spelled(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Replace the file as a whole: a reader sees the old record or the new one, never a part.
+
+    Raises `LabError` when the disk refuses, or for a record that would not be read again, and keeps the old one.
+    """
+    text = _text(path, record, indent=2, ensure_ascii=False)
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -68,8 +67,7 @@ def read_json(path: Path) -> Record | None:
         with regular.opened(path) as file:
             if (size := os.fstat(file.fileno()).st_size) > _LARGEST_RECORD_BYTES:
                 raise LabError(f"{path}: is not a readable JSON record: no record has {size:,} bytes")
-            raw = file.read()
-        record = json.loads(raw, parse_int=_integer if _MANY_DIGITS.search(raw) else None)
+            record = parsed(file.read())
         if not isinstance(record, dict):
             raise LabError(f"{path}: holds a {type(record).__name__} where a JSON object belongs")
         return {key: meant(value) for key, value in record.items()}
@@ -82,9 +80,9 @@ def read_json(path: Path) -> Record | None:
 def append_line(path: Path, record: Mapping[str, object]) -> None:
     """Add one line with one write, so that a reader meanwhile sees whole lines and at most one torn end.
 
-    When the disk is full the file is left as it was, and that is a `LabError`.
+    When the disk is full, or the line would not be read again, the file is left as it was, and that is a `LabError`.
     """
-    line = json.dumps(spelled(record), separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+    line = _text(path, record, separators=(",", ":")).encode()
     try:
         handle = regular.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
@@ -179,6 +177,13 @@ def sweep(folder: Path) -> None:
             leftover.unlink()
 
 
+def _text(path: Path, record: Mapping[str, object], **style: Any) -> str:
+    try:
+        return json.dumps(spelled(record), allow_nan=False, **style) + "\n"
+    except ValueError as error:
+        raise LabError(f"{path}: cannot be recorded: {error}") from error
+
+
 def _raw_lines(path: Path) -> Iterator[bytes]:
     try:
         with regular.opened(path) as file:
@@ -199,17 +204,11 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"it holds a number of {len(digits)} digits")
-    return int(digits)
-
-
 def _line(raw: bytes) -> Record | None:
     if not raw.endswith(b"\n"):
         return None
     try:
-        record = json.loads(raw)
+        record = parsed(raw)
         if not isinstance(record, dict):
             return None
         if spells_none(raw):  # as nearly always: a long run's lines are read in half a second

@@ -17,6 +17,7 @@ from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
 from lab.plugins import blame, chosen, load
 from lab.runs import records
+from lab.runs.spelling import spelled
 from lab.settings import read_settings
 from lab.worker.imports import Imports
 from lab.worker.observers import Observers
@@ -76,7 +77,8 @@ class Said:
             records.append_line(self.run.artifacts, line)
 
     def note(self, key: str, value: object) -> None:
-        """Remember a fact; it must be plain JSON."""
+        """Remember a fact; it must be plain JSON. Raises `ValueError` or `TypeError` for what no record can hold."""
+        spelled({"notes": {key: value}})
         self.notes[key] = json.loads(json.dumps(value))
 
 
