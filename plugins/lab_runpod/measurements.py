@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -71,46 +73,57 @@ def _hello(visit: Visit, pod_id: str, old_boot: str) -> tuple[str, str]:
 def proxy(visit: Visit, pod_id: str, sizes: tuple[int, ...]) -> None:
     """Uploads by size, ranges with and without a cacheable name, and callers without a proper name."""
     for size in sizes:
-        _upload(visit, pod_id, size)
+        visit.check()
+        body = (probe.BLOB * (size // len(probe.BLOB) + 1))[:size]
+        visit.measure(f"an upload of {size / MEBIBYTE:.0f} MiB", partial(_upload, visit, pod_id, body))
     for path in ("/blob", "/blob.bin"):
-        answer = visit.ask(pod_id, "GET", path, headers={"Range": "bytes=1000-1999"})
-        kept = answer.status_code == 206 and answer.content == probe.BLOB[1000:2000]
-        visit.note(f"Range on {path}", kept, f"{answer.status_code}, {len(answer.content)} bytes")
-    answer = visit.ask(pod_id, "GET", "/hello", headers={"User-Agent": "Python-urllib/3.12"})
-    visit.note("the proxy takes any User-Agent", answer.status_code == 200, f"{answer.status_code}")
+        visit.measure(f"Range on {path}", partial(_range, visit, pod_id, path))
+    visit.measure("the proxy takes any User-Agent", partial(_unnamed, visit, pod_id))
 
 
-def _upload(visit: Visit, pod_id: str, size: int) -> None:
-    """One body of a size, with its hash."""
-    visit.check()
-    body = probe.BLOB * (size // len(probe.BLOB) + 1)
-    body = body[:size]
+def _upload(visit: Visit, pod_id: str, body: bytes) -> tuple[bool, str]:
+    """One body, with its hash."""
     began = visit.clock.monotonic()
-    try:
-        answer = visit.ask(pod_id, "PUT", "/upload", content=body)
-        whole = answer.status_code == 200 and answer.json()["sha256"] == hashlib.sha256(body).hexdigest()
-        detail = f"{answer.status_code} after {visit.clock.monotonic() - began:.1f} s"
-    except (httpx.HTTPError, ValueError, KeyError) as error:
-        whole, detail = False, f"{type(error).__name__}: {error}"
-    visit.note(f"an upload of {size / MEBIBYTE:.0f} MiB", whole, detail)
+    answer = visit.ask(pod_id, "PUT", "/upload", content=body)
+    whole = answer.status_code == 200 and answer.json()["sha256"] == hashlib.sha256(body).hexdigest()
+    return whole, f"{answer.status_code} after {visit.clock.monotonic() - began:.1f} s"
+
+
+def _range(visit: Visit, pod_id: str, path: str) -> tuple[bool, str]:
+    """A piece of the blob, and nothing but the piece."""
+    answer = visit.ask(pod_id, "GET", path, headers={"Range": "bytes=1000-1999"})
+    kept = answer.status_code == 206 and answer.content == probe.BLOB[1000:2000]
+    return kept, f"{answer.status_code}, {len(answer.content)} bytes"
+
+
+def _unnamed(visit: Visit, pod_id: str) -> tuple[bool, str]:
+    """The name that scripts give themselves, which some proxies refuse."""
+    answer = visit.ask(pod_id, "GET", "/hello", headers={"User-Agent": "Python-urllib/3.12"})
+    return answer.status_code == 200, f"{answer.status_code}"
 
 
 def stopped(visit: Visit, pod_id: str) -> None:
     """Which way a Pod may stop itself, and what it costs then."""
     for way in visit.provider.self_stop():
         visit.check()
-        visit.ask(pod_id, "POST", "/stop", content=json.dumps(asdict(way)).encode())
+        with contextlib.suppress(httpx.HTTPError):  # a Pod that stops at once takes its answer with it
+            visit.ask(pod_id, "POST", "/stop", content=json.dumps(asdict(way)).encode())
         took = visit.timed(lambda: visit.provider.get(pod_id).status == "stopped", STOP_SECONDS)
         name = "self-stop by " + (" ".join(way.argv[:1]) or way.url.rsplit("/", 1)[-1])
         if took is not None:
             visit.note(name, True, f"EXITED after {seconds(took)}")
             break
-        visit.note(name, False, str(visit.ask(pod_id, "GET", "/tried").json().get("answer", "no answer")))
+        visit.measure(name, partial(_refused, visit, pod_id))
     else:
         visit.provider.stop(pod_id)
         visit.timed(lambda: visit.provider.get(pod_id).status == "stopped", STOP_SECONDS)
     cost = visit.provider.get(pod_id).dollars_per_hour
     visit.note("the price while stopped", cost is not None, f"${cost}/h")
+
+
+def _refused(visit: Visit, pod_id: str) -> tuple[bool, str]:
+    """What the Pod was told when it tried."""
+    return False, str(visit.ask(pod_id, "GET", "/tried").json().get("answer", "no answer"))
 
 
 def started(visit: Visit, pod_id: str, boot: str) -> None:

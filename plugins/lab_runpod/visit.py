@@ -44,6 +44,14 @@ class Visit:
         self.results.append(CheckResult(name, passed, detail))
         self.say(f"{'ok  ' if passed else 'FAIL'} {name}: {detail}")
 
+    def measure(self, name: str, question: Callable[[], tuple[bool, str]]) -> None:
+        """Keep what a question to the Pod finds; an answer that never comes, or is another's, is a finding too."""
+        try:
+            passed, detail = question()
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            passed, detail = False, f"{type(error).__name__}: {error}"
+        self.note(name, passed, detail)
+
     def check(self) -> None:
         """Raise when the time that was paid for is over."""
         if self.clock.monotonic() > self.until:

@@ -16,7 +16,7 @@ from lab_runpod.doctor import Doctor
 from lab_runpod.provider import RunPodProvider
 from lab_runpod.settings import RunPodSettings
 
-FACTOR = 40
+FACTOR = 20
 SMALL = (1000, 300_000)
 
 
@@ -61,8 +61,8 @@ def test_a_whole_visit_measures_everything_and_deletes_its_pod(cloud, doctor, tm
 
     assert cloud.alive == []
     assert cloud.cloud.spent() < 0.10
-    failed = {name for name, result in found.items() if not result.passed}
-    assert failed == {"Range on /blob.bin", f"an upload of {SMALL[1] / (1 << 20):.0f} MiB"}
+    failed = {name: result.detail for name, result in found.items() if not result.passed}
+    assert failed.keys() == {"Range on /blob.bin", f"an upload of {SMALL[1] / (1 << 20):.0f} MiB"}, failed
     assert "404 from" in found["the proxy reaches the Pod"].detail
     assert found["self-stop by action"].passed
     assert json.loads((tmp_path / "doctor" / "doctor.json").read_text())["checks"]
@@ -134,6 +134,32 @@ def test_a_pod_that_never_answers_is_given_up_and_deleted(cloud, doctor):
     assert not found["measured everything"].passed
     assert cloud.alive == []
     assert cloud.cloud.spent() < 0.10
+
+
+def test_an_answer_that_a_stopping_pod_takes_with_it_or_the_network_loses_costs_no_other_measurement(cloud, doctor):
+    cloud.arm("cut", where="proxy", method="POST", path="^/stop$", times=None)
+    cloud.arm("cut", where="proxy", method="GET", path="^/blob$")
+
+    found = checks(doctor)
+
+    failed = {name: result.detail for name, result in found.items() if not result.passed}
+    assert failed.keys() == {"Range on /blob"}, failed
+    assert found["self-stop by action"].passed
+    assert "the price while stopped" in found
+
+
+@pytest.mark.parametrize("factor", [100], indirect=True)
+def test_a_foreign_page_in_place_of_a_ways_answer_is_told_and_the_next_way_is_tried(cloud, doctor):
+    cloud.cloud.pod_keys = "forbidden"
+    cloud.arm("answer", where="proxy", method="GET", path="^/tried$", status=200, body="<html>", times=None)
+
+    found = checks(doctor)
+
+    ways = [result for name, result in found.items() if name.startswith("self-stop")]
+    assert len(ways) == 3
+    assert all("JSONDecodeError" in result.detail for result in ways)
+    assert "measured everything" not in found
+    assert cloud.alive == []
 
 
 def test_nothing_is_created_when_the_cheapest_machine_is_too_dear(cloud, doctor):
