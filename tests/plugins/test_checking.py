@@ -7,7 +7,7 @@ import pytest
 
 from lab.errors import UsageError
 from lab.experiment import Experiment, fingerprint, load
-from lab.plugins import Plugins
+from lab.plugins import BrokenPart, Plugins
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 ACME = """
@@ -159,6 +159,42 @@ def test_a_setting_that_a_chapter_would_not_heed_is_refused(chapter, setting):
 
     with pytest.raises(UsageError, match=f"the loop '{chapter}' does not read it"):
         Plugins().check(asked)
+
+
+@pytest.mark.parametrize(
+    ("declared", "fault"),
+    [
+        ("requires = 'data'", "requires is 'data', not a tuple of names"),
+        ("requires = ('modle',)", "requires names 'modle', which no loop can ask for. Did you mean 'model'?"),
+        ("requires = (7,)", "requires names 7, which no loop can ask for."),
+        ("reads = None", "reads is None, not a tuple of names"),
+        ("reads = ('train.precison',)", "reads names 'train.precison', which no loop can ask for. Did you mean"),
+    ],
+)
+def test_a_loop_that_misdeclares_what_it_needs_is_its_plugins_fault(install_plugin, declared, fault):
+    model = (
+        f"from typing import Any, ClassVar\nfrom pydantic import BaseModel\nclass Narrow(BaseModel):\n    {declared}\n"
+    )
+    install_plugin("acme", ACME, files={"acme_options.py": model.replace(" = ", ": ClassVar[Any] = ")})
+    part = "Part('x', target='acme_heavy:X', options='acme_options:Narrow')"
+    install_plugin("other", f"from lab import Part, hookimpl\n@hookimpl\ndef loops(): return [{part}]\n")
+
+    with pytest.raises(BrokenPart) as caught:
+        Plugins().check(experiment(loop="x"))
+
+    assert caught.value.what.startswith("x: loop: the loop 'x' of plugin other (lab-other 1.0): acme_options:Narrow: ")
+    assert fault in caught.value.what
+
+
+def test_options_that_are_called_reads_and_requires_declare_nothing(install_plugin):
+    model = "from pydantic import BaseModel\nclass Plain(BaseModel):\n    reads: int = 3\n    requires: str = 'data'\n"
+    install_plugin("acme", ACME, files={**FILES, "plain_options.py": model})
+    part = "Part('x', target='acme_heavy:X', options='plain_options:Plain')"
+    install_plugin("other", f"from lab import Part, hookimpl\n@hookimpl\ndef loops(): return [{part}]\n")
+
+    checked = Plugins().check(experiment(loop="x"))
+
+    assert checked.loop.options == {"reads": 3, "requires": "data"}
 
 
 def test_what_a_loop_requires_or_reads_is_left_as_it_is(acme):

@@ -35,6 +35,10 @@ BROKEN = {
     "no parts": (HOOK + "def losses():\n    return ['acme']", "losses() returned ['acme'], not a list of Part"),
     "a bad target": (HOOK + "def losses():\n    return [Part('a', target='x.y')]", "losses() names 'x.y' for 'a'"),
     "no name": (HOOK + "def losses():\n    return [Part('', 'b:c')]", "losses() offers a part without a name"),
+    "an odd extra": (HOOK + "def losses():\n    return [Part('a', 'b:c', extra=7)]", "the extra 7, which is no text"),
+    "no summary": (HOOK + "def losses():\n    return [Part('a', 'b:c', None)]", "the summary None, which is no text"),
+    "a class for a target": (HOOK + "def losses():\n    return [Part('a', int)]", "'a' the target <class 'int'>"),
+    "odd options": (HOOK + "def losses():\n    return [Part('a', 'b:c', options=int)]", "the options <class 'int'>"),
     "twice a name": (HOOK + "def losses():\n    return [Part('a', 'b:c'), Part('a', 'b:d')]", "offers 'a' twice"),
 }
 

@@ -151,6 +151,15 @@ def test_a_misspelt_event_is_refused_with_the_nearest_one():
         Observers([("mine", Misspelt())])
 
 
+@pytest.mark.parametrize("steps", [3, None, "12", (1.5,)])
+def test_observed_steps_that_are_none_are_refused_by_the_observers_name(steps):
+    class Wrong(Observer):
+        observed_steps = steps
+
+    with pytest.raises(UsageError, match=r"'mine': observed_steps is .*, not a frozenset of steps from 1"):
+        Observers([("mine", Wrong())])
+
+
 def test_private_methods_and_public_attributes_are_the_observers_own():
     class Fine(Observer):
         def __init__(self):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
-from lab.errors import LabError, UsageError
-from lab.experiment import PartChoice
+from lab.errors import LabError, UsageError, did_you_mean
+from lab.experiment import Experiment, PartChoice
 from lab.experiment.faults import explain, unknown_key
 from lab.plugins import absent
 from lab.plugins.loading import UnknownPart
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from lab.experiment import Experiment
-
 WHERE = "where"
 WHERES = ("launch", "worker")
 """Beside which process a tracker runs: an option that every tracker has, and that launch reads."""
@@ -27,6 +25,10 @@ FOR_LOOPS = ("attention", "loss", "data", "model", "batch", "optimizer", "evalua
 """What nobody but a loop reads."""
 PLAIN = {"precision": "fp32", "residual": "fp32", "compile": False, "prefetch": False}
 """How a loop trains that reads none of these keys of [train]."""
+
+
+READABLE = (*FOR_LOOPS, *(f"train.{key}" for key in PLAIN))
+"""What a loop may say that it reads; the rest of an experiment concerns every run."""
 
 
 class KnowsOptions(Protocol):
@@ -102,6 +104,18 @@ def validated(model: type[BaseModel] | None, kind: str, choice: PartChoice, key:
         raise UsageError("\n".join(explain(error, model, key))) from error
 
 
+def misdeclared(model: type[BaseModel]) -> str:
+    """What is wrong with the `requires` or `reads` of a loop's options model: nobody could fill a misspelt name."""
+    for attribute, known in (("requires", tuple(Experiment.model_fields)), ("reads", READABLE)):
+        names = getattr(model, attribute, ())
+        if not isinstance(names, (tuple, list)):
+            return f"{attribute} is {names!r}, not a tuple of names"
+        for name in names:
+            if name not in known:
+                return f"{attribute} names {name!r}, which no loop can ask for. {did_you_mean(str(name), known)}"
+    return ""
+
+
 def dumped(options: BaseModel | None) -> dict[str, Any]:
     """The options as records hold them, without those that are left open."""
     return dict(options.model_dump(mode="json", exclude_none=True)) if options else {}
@@ -136,8 +150,7 @@ def _lines(error: UsageError, key: str) -> Iterator[str]:
 
 
 def _lacking(experiment: Experiment, loop: str, options: BaseModel | None) -> Iterator[str]:
-    needed: tuple[str, ...] = getattr(options, "requires", ())
-    for section in needed:
+    for section in _declared(options, "requires") or ():
         if getattr(experiment, section, None) is None:
             yield f"{section}: is missing; the loop '{loop}' needs it"
 
@@ -156,8 +169,13 @@ def _idle(experiment: Experiment, loop: str, options: BaseModel | None) -> Itera
 
 def _unread(key: str, options: BaseModel | None) -> bool:
     """Whether the loop's options say what the loop reads, and this is not among it."""
-    reads: tuple[str, ...] | None = getattr(options, "reads", None)
-    return reads is not None and key not in (*reads, *getattr(options, "requires", ()))
+    reads = _declared(options, "reads")
+    return reads is not None and key not in (*reads, *(_declared(options, "requires") or ()))
+
+
+def _declared(options: BaseModel | None, attribute: str) -> tuple[str, ...] | None:
+    """What the model says of all its loops; an option may have the same name."""
+    return getattr(type(options), attribute, None)
 
 
 def _with(experiment: Experiment, filled: dict[str, Any], plain: dict[str, Any]) -> Experiment:

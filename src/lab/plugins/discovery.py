@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -153,14 +153,22 @@ def _checked(hook: str, answer: object) -> tuple[Part, ...]:
         raise Unusable(f"{hook}() returned {answer!r}, not a list of Part")
     names = [part.name for part in answer]
     for part in answer:
-        if not (isinstance(part.name, str) and part.name.strip()):
-            raise Unusable(f"{hook}() offers a part without a name")
-        for text in filter(None, (part.target, part.options)):
-            if not all(text.partition(":")):
-                raise Unusable(f"{hook}() names '{text}' for '{part.name}', which is not \"module:attribute\"")
+        _check_fields(hook, part)
         if names.count(part.name) > 1:
             raise Unusable(f"{hook}() offers '{part.name}' twice")
     return tuple(answer)
+
+
+def _check_fields(hook: str, part: Part) -> None:
+    if not (isinstance(part.name, str) and part.name.strip()):
+        raise Unusable(f"{hook}() offers a part without a name")
+    for one in fields(part):
+        value = getattr(part, one.name)
+        if not isinstance(value, str) and (value is not None or one.default is not None):
+            raise Unusable(f"{hook}() gives '{part.name}' the {one.name} {value!r}, which is no text")
+    for text in filter(None, (part.target, part.options)):
+        if not all(text.partition(":")):
+            raise Unusable(f"{hook}() names '{text}' for '{part.name}', which is not \"module:attribute\"")
 
 
 def _forgotten(module: ModuleType) -> Iterator[str]:

@@ -93,6 +93,8 @@ class Plugins:
             # what is said would be taken by one name and recorded by the other
             what = f"{owned(kind, plugin, part)}: {part.options} gives the option '{twice}' an alias, which lab has not"
             raise BrokenPart(what, report(plugin))
+        if kind == "loop" and (fault := checking.misdeclared(model)):
+            raise BrokenPart(f"{owned(kind, plugin, part)}: {part.options}: {fault}", report(plugin))
         return model
 
     def defaults(self, kind: str, name: str) -> dict[str, Any]:

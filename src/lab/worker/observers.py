@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lab.contracts import EVENTS, Observer
@@ -32,7 +33,7 @@ class Observers:
         for name, observer in named:
             refuse_unknown_methods(name, observer)
         self._listening = list(named)
-        self.observed_steps = frozenset[int]().union(*(observer.observed_steps for _, observer in named))
+        self.observed_steps = frozenset[int]().union(*(steps_of(name, observer) for name, observer in named))
         """Of all of them, also of those that are switched off later: what is measured does not change meanwhile."""
         self.switched_off: dict[str, str] = {}
         """Name to the event and the error."""
@@ -86,3 +87,11 @@ def refuse_unknown_methods(name: str, observer: Observer) -> None:
                 f"observer '{name}': {attribute} is no event. {did_you_mean(attribute, EVENTS)}",
                 "Let the name of a method that is no event start with an underscore.",
             )
+
+
+def steps_of(name: str, observer: Observer) -> Collection[int]:
+    """The steps that it slows down. Raises `UsageError` naming it when they are none."""
+    steps = observer.observed_steps
+    if isinstance(steps, Collection) and all(isinstance(step, int) for step in steps):
+        return steps
+    raise UsageError(f"observer '{name}': observed_steps is {steps!r}, not a frozenset of steps from 1")
