@@ -99,6 +99,7 @@ def test_a_listing_that_is_not_complete_is_no_comfort(world):
 
     assert isinstance(result.exception, StillBilling)
     assert "not complete" in result.exception.what
+    assert result.stdout == "No rented machine is known, but the listing is not complete.\n"
 
 
 def test_machines_of_other_projects_are_shown_and_left_alone(world):

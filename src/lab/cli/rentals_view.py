@@ -32,14 +32,20 @@ def show_list(surveys: Sequence[Survey], *, as_json: bool) -> None:
         print_json({"complete": all(survey.complete for survey in surveys), "rentals": rows})
         return
     if not rows:
-        asked = "No rented machine." if surveys else "Nothing was ever rented from here, and no cloud was asked."
-        output(plain(asked))
+        output(plain(_nothing(surveys)))
         return
     numbers = ("$/H", "COST", "AGE")
     listing = table("MACHINE", "STATE", "RUN", "GPU", *numbers, "", right=numbers, whole=("MACHINE", "STATE", "RUN"))
     for row in rows:
         listing.add_row(*_cells(row))
     output(listing)
+
+
+def _nothing(surveys: Sequence[Survey]) -> str:
+    if not surveys:
+        return "Nothing was ever rented from here, and no cloud was asked."
+    whole = all(survey.complete for survey in surveys)
+    return "No rented machine." if whole else "No rented machine is known, but the listing is not complete."
 
 
 def _cells(row: Resource) -> list[Any]:
