@@ -66,6 +66,13 @@ def test_a_loss_of_one_step_went_nowhere(steps, told):
     assert [(value, meaning) for name, value, meaning in run_closing.figures_of(summary) if name == "loss"] == [told]
 
 
+@pytest.mark.parametrize(("percent", "told"), [(61.4, "61 %"), (24.9, ""), (None, ""), ("x", "")])
+def test_a_machine_that_others_kept_busy_is_told_beside_the_speed(percent, told):
+    rows = {name: value for name, value, _ in run_closing.figures_of({"measured": {"others_percent": percent}})}
+
+    assert rows.get("busy machine", "") == told
+
+
 def test_a_resumed_run_that_fails_as_before_shows_its_error_once(run, capsys):
     log = run.logs / "train.log"
     log.write_text("Error: no such file\n")

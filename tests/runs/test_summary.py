@@ -19,6 +19,7 @@ def run(tmp_path):
             "kind": "step", "step": step, "time": 100.0 + step, "loss": 10.0 - step, "seconds": float(step),
             "targets": 100 * step, "tokens": 110, "flops": 1000, "fed": f"fed{step}", "warmup": step == 1,
             "observed": step == 3, "allocated_bytes": step, "reserved_bytes": None, "targets_total": 1000 * step,
+            **({"others_percent": 10.0 * step} if step != 4 else {}),
         }  # fmt: skip
         records.append_line(run.metrics, line)
     records.append_line(run.metrics, {**evaluation, "step": 4, "loss": 5.0, "time": 106.0})
@@ -33,6 +34,7 @@ def test_figures_come_from_steps_that_are_neither_warm_up_nor_observed(run):
     assert measured["median_step_seconds"] == 4.0
     assert measured["peak_allocated_bytes"] == 5
     assert measured["peak_reserved_bytes"] is None
+    assert measured["others_percent"] == 35.0  # of steps 2 and 5: no sample fell to step 4
 
 
 def test_what_the_lines_do_not_tell_is_unknown_and_said_so(run):

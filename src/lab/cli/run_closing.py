@@ -8,6 +8,7 @@ from lab.cli.fact_lines import fact_lines
 from lab.cli.output import near, plain, terminal_width, warn
 from lab.cli.output import show as output
 from lab.cli.time_limit import advice
+from lab.compare import busy
 from lab.compare.formats import counted, duration, quantity, size, speed
 from lab.errors import LabError
 from lab.runs import logs, records, regular
@@ -102,6 +103,9 @@ def _speed(measured: Record) -> Iterator[tuple[str, str, str]]:
     rate, targets = measured.get("tokens_per_second"), measured.get("targets") or 0
     if rate is not None:
         yield "speed", speed(rate), f"{counted(round(targets), 'target')} in {_steps(measured, 'measured step')}"
+    taken = measured.get("others_percent")
+    if isinstance(taken, (int, float)) and taken >= 100 * busy.HEAVY:
+        yield "busy machine", f"{taken:.0f} %", "of all cores went to other processes: it may cost speed"
     mfu = measured.get("mfu")
     detail = measured.get("peak_source") if mfu is not None else measured.get("mfu_reason")
     yield "MFU", quantity(mfu, "share") if mfu is not None else "unknown", str(detail or "")

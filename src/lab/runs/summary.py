@@ -91,6 +91,7 @@ def _measured(steps: Sequence[Record], peak: Mapping[str, object]) -> Record:
         "peak_source": peak.get("source"),
         "peak_allocated_bytes": max(_numbers(normal, "allocated_bytes"), default=None),
         "peak_reserved_bytes": max(_numbers(normal, "reserved_bytes"), default=None),
+        "others_percent": statistics.fmean(taken) if (taken := _numbers(normal, "others_percent")) else None,
     }
 
 
