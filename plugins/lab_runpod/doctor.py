@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.rental.clock import Clock
-    from lab.rental.provider import Candidate, CheckResult, Machine
-    from lab_runpod.provider import RunPodProvider
+    from lab.rental.provider import Candidate, CheckResult, Machine, Provider
+    from lab_runpod.options import RunPodOptions
+    from lab_runpod.settings import RunPodSettings
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """On most hosts already; a Pod that measures the service needs nothing pinned."""
@@ -43,17 +44,19 @@ class Doctor:
 
     def __init__(
         self,
-        provider: RunPodProvider,
+        connected: Callable[[Client], Provider],
+        settings: RunPodSettings,
+        options: RunPodOptions,
         folder: Path,
         say: Callable[[str], None],
         clock: Clock | None = None,
         uploads: tuple[int, ...] = (),
     ) -> None:
         self.clock, self.folder, self.uploads = clock or SystemClock(), folder, uploads or UPLOADS
-        self.settings = provider.settings
-        self.answers = Answers(folder / "answers", self.settings.api_key.get_secret_value())
-        client = Client(self.settings, attempts=5, sleep=self.clock.sleep, heard=self.answers.keep)
-        self.provider = type(provider)(provider.options, provider.settings, client)
+        self.settings, self.options = settings, options
+        self.answers = Answers(folder / "answers", settings.api_key.get_secret_value())
+        self.client = Client(settings, attempts=5, sleep=self.clock.sleep, heard=self.answers.keep)
+        self.provider = connected(self.client)
         self.visit = Visit(self.provider, self.clock, say)
 
     def run(self) -> Sequence[CheckResult]:
@@ -65,7 +68,7 @@ class Doctor:
         except ProviderError as error:
             self.visit.note("reached the end", False, f"{type(error).__name__}: {error}")
         finally:
-            self.provider.client.close()
+            self.client.close()
             checks = [asdict(result) for result in self.visit.results]
             write_json(self.folder / "doctor.json", {"schema": 1, "checks": checks})
         return self.visit.results
@@ -85,7 +88,7 @@ class Doctor:
     def affordable(self) -> list[Candidate]:
         """The cheapest machines, as far as a whole visit fits into the limit."""
         needs = Needs(image=IMAGE, disk_gb=30, volume_gb=candidates.SMALLEST_VOLUME_GB)
-        found = candidates.search(self.provider.client, needs, self.provider.options)
+        found = candidates.search(self.client, needs, self.options)
         fit = [one for one in found if one.dollars_per_hour * MAX_SECONDS / 3600 <= MAX_DOLLARS]
         cheapest = min(one.dollars_per_hour for one in found)
         self.visit.note("a cheap machine is offered", bool(fit), f"{len(fit)} of {len(found)}, from ${cheapest}/h")

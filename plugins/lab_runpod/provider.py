@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lab.rental.provider import (
@@ -157,7 +158,8 @@ class RunPodProvider:
         """Try the real service for a few cents."""
         from lab_runpod.doctor import Doctor
 
-        return Doctor(self, folder, say).run()
+        connected = partial(RunPodProvider, self.options, self.settings)
+        return Doctor(connected, self.settings, self.options, folder, say).run()
 
     def _act(self, machine_id: str, action: str, bad_request: type[ProviderError]) -> None:
         self.client.post(f"pods/{machine_id}/action", {"action": action}, bad_request)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lab.rental.clock import Clock
-    from lab_runpod.provider import RunPodProvider
+    from lab.rental.provider import Provider
 
 PORT = 8765
 
@@ -25,7 +25,7 @@ PORT = 8765
 class Visit:
     """What all measurements share."""
 
-    provider: RunPodProvider
+    provider: Provider
     clock: Clock
     say: Callable[[str], None]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from pydantic import SecretStr
@@ -13,6 +14,7 @@ from lab.cli import app
 from lab.conformance import ScaledClock
 from lab.errors import StillBilling
 from lab_runpod.doctor import Doctor
+from lab_runpod.options import RunPodOptions
 from lab_runpod.provider import RunPodProvider
 from lab_runpod.settings import RunPodSettings
 
@@ -43,9 +45,9 @@ def doctor(cloud, factor, tmp_path, monkeypatch):
         v1_url=f"{cloud.url}/v1",
         api_key=SecretStr(cloud.account_key),
     )
-    provider = RunPodProvider(settings=settings)
-    yield Doctor(provider, tmp_path / "doctor", lambda line: None, ScaledClock(factor), SMALL)
-    provider.client.close()
+    options = RunPodOptions()
+    connected = partial(RunPodProvider, options, settings)
+    return Doctor(connected, settings, options, tmp_path / "doctor", lambda line: None, ScaledClock(factor), SMALL)
 
 
 def checks(doctor):
