@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lab.contracts import Receipt
     from lab.rental import RentedBackend
     from lab.rental.facts import Facts
-    from lab.rental.reap import Survey
+    from lab.rental.survey import Survey
     from lab.settings import Settings
 
 
@@ -70,7 +70,7 @@ def say(text: str) -> None:
 
 def surveys() -> list[Survey]:
     """What each renting backend holds; one without a key is left out where nothing was ever rented from it."""
-    from lab.rental.reap import survey
+    from lab.rental.survey import survey
 
     found = []
     for backend in backends():

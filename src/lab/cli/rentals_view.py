@@ -12,7 +12,7 @@ from lab.cli.output import show as output
 from lab.compare.formats import duration
 from lab.errors import StillBilling, UsageError
 from lab.rental.facts import State
-from lab.rental.reap import ELSEWHERE, ORPHAN
+from lab.rental.survey import ELSEWHERE, ORPHAN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lab.cli.rentals_finding import Found
     from lab.contracts import Resource
     from lab.rental import RentedBackend
-    from lab.rental.reap import Survey
+    from lab.rental.survey import Survey
 
 COLOURS = {ORPHAN: "bold red", str(State.ATTENTION): "bold red", str(State.STOPPED): "yellow", ELSEWHERE: "dim"}
 
@@ -100,12 +100,13 @@ def confirm_loss(found: Found, *, yes: bool) -> None:
 
 def reap(backends: Sequence[RentedBackend], machine: str | None, *, any_project: bool, yes: bool) -> None:
     """Delete orphans after a question, and say of each what became of it."""
-    from lab.rental import reap as reaping
+    from lab.rental.reap import reap as delete
+    from lab.rental.survey import survey
 
     chosen = [
         (backend, row)
         for backend in backends
-        for row in reaping.survey(backend).resources
+        for row in survey(backend).resources
         if row.state in ((ORPHAN, ELSEWHERE) if any_project else (ORPHAN,)) and machine in (None, row.handle)
     ]
     if not chosen:
@@ -118,7 +119,7 @@ def reap(backends: Sequence[RentedBackend], machine: str | None, *, any_project:
         typer.confirm(f"{names}\nDelete?", abort=True)
     left = []
     for backend, row in chosen:
-        for handle, state in reaping.reap(backend, row.handle, any_project):
+        for handle, state in delete(backend, row.handle, any_project):
             output(plain(f"{handle}: {state}"))
             left += [handle] if state is not State.DELETED else []
     if left:

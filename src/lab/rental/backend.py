@@ -2,73 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import random
-from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lab.contracts import JobState, LogLine, Quote, Receipt
+from lab.contracts import JobState, LogLine, Quote
 from lab.errors import AskedToStop, Interrupted, LabError
-from lab.rental import archive, lifecycle, planning, reconciling, running, starting
-from lab.rental.agent_client import connect
+from lab.rental import archive, lifecycle, planning, reconciling, running, starting, survey
 from lab.rental.attention import ending_command, named, still_billing
-from lab.rental.clock import SystemClock
-from lab.rental.facts import Facts, State, fold
-from lab.rental.journal import Held, Journal
-from lab.rental.looking import Looks
-from lab.rental.naming import owner_of
-from lab.rental.options import RentalOptions
-from lab.rental.rental import Rental
+from lab.rental.facts import State
+from lab.rental.journal import Held
+from lab.rental.opening import Rentals
 from lab.rental.signals import Signals
 from lab.runs import logs, records
-from lab.settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
-    from lab.contracts import Resource
+    from lab.contracts import Receipt, Resource
     from lab.jobs import Job
-    from lab.rental.agent_contract import Agent
-    from lab.rental.clock import Clock
-    from lab.rental.provider import Provider
+    from lab.rental.rental import Rental
     from lab.runs.directory import RunDirectory
 
 SIGTERM = 15
 
 
-class RentedBackend:
+class RentedBackend(Rentals):
     """Each call takes the rental's lock, folds its journal, leaves both in order: any process may make the next."""
-
-    def __init__(
-        self,
-        provider: Provider,
-        options: RentalOptions | None = None,
-        *,
-        store: Path | None = None,
-        clock: Clock | None = None,
-        connect: Callable[[str, str], Agent] = connect,
-        say: Callable[[str], None] = lambda text: None,
-        sync: Callable[[int], None] = os.fsync,
-        streams: int = 4,
-        seed: int | None = None,
-    ) -> None:
-        self.provider = provider
-        self.options = options or RentalOptions()
-        self.clock = clock or SystemClock()
-        self.say = say
-        self._store = store
-        self._sync = sync
-        self._streams = streams
-        self._random = random.Random(seed)
-        self._looks = Looks(self.clock, connect, lambda text: self.say(text))
-
-    @cached_property
-    def store(self) -> Path:
-        """Where journals and tokens are kept."""
-        return self._store or read_settings().store_folder
 
     def quote(self, job: Job) -> Quote:
         """Say what would be tried, and the most that it can cost; creates nothing."""
@@ -85,7 +44,7 @@ class RentedBackend:
         journal = self.journal(run.id)
         journal.create()
         with journal.lock():
-            rental = self._rental(journal, run, job)
+            rental = self.of(journal, run, job)
             if rental.facts.records:
                 reconciling.reconcile(rental)
             starting.plan(rental)
@@ -95,12 +54,12 @@ class RentedBackend:
 
     def state(self, receipt: Receipt) -> JobState:
         """Look at the job, no more often than makes sense: this renews the machine's lease and enforces the limits."""
-        if not self._looks.wanted(receipt.run_id):
-            return self._looks.latest(receipt.run_id)
+        if not self.looks.wanted(receipt.run_id):
+            return self.looks.latest(receipt.run_id)
         try:
             with self.opened(receipt.run_id) as rental:
-                self._looks.look(rental)
-                return self._looks.judge(rental)
+                self.looks.look(rental)
+                return self.looks.judge(rental)
         except Held as error:
             return JobState("running", reason=f"process {error.holder} works on it")
 
@@ -119,7 +78,7 @@ class RentedBackend:
         It is deleted with proof, or stopped when it shall be kept. One whose results cannot be had is stopped too.
         """
         with self.opened(receipt.run_id) as rental:
-            self._looks.look(rental)
+            self.looks.look(rental)
             if rental.facts.state in (State.FINISHED, State.VERIFIED):
                 self._drive(rental)
             facts = rental.facts
@@ -132,7 +91,7 @@ class RentedBackend:
         with self.opened(receipt.run_id) as rental:
             if rental.facts.state is State.RUNNING:
                 rental.note("a person asked to stop", keep=True)
-                running.ask_to_save(rental, self._looks.silence(rental.run.id), "a person asked to stop")
+                running.ask_to_save(rental, self.looks.silence(rental.run.id), "a person asked to stop")
             else:
                 starting.halt(rental)
                 self._drive(rental)
@@ -173,47 +132,12 @@ class RentedBackend:
     def reconcile(self, receipt: Receipt) -> JobState:
         """Find out what became of a rental whose controller vanished, and finish what was begun."""
         with self.opened(receipt.run_id) as rental:
-            self._looks.look(rental)
-            return self._looks.judge(rental)
+            self.looks.look(rental)
+            return self.looks.judge(rental)
 
     def owned(self) -> Sequence[Resource]:
         """Everything in the cloud that this project made, and every rental that is not over, orphans first."""
-        from lab.rental.reap import owned
-
-        return owned(self)
-
-    def receipt(self, rental: Rental) -> Receipt:
-        """What finds the rental again."""
-        return Receipt(self.provider.name, rental.run.id, rental.facts.machine_id or rental.run.id)
-
-    def journal(self, run_id: str) -> Journal:
-        """The journal of one run's rental."""
-        return Journal(archive.folder(self.store, run_id), self.clock, self._sync)
-
-    @contextmanager
-    def opened(self, run_id: str, going_on: bool = False, seconds: float | None = None) -> Iterator[Rental]:
-        """The rental of a run, alone, reconciled; its resource and cost records are brought up to date at the end."""
-        journal = self.journal(run_id)
-        if not journal.exists():
-            raise LabError(f"{run_id} has no rental in {self.store}.", "See them all: lab rentals")
-        with journal.lock() if seconds is None else journal.lock(seconds):
-            run = archive.run_of(journal)
-            rental = self._rental(journal, run, archive.job_of(run))
-            before = rental.facts
-            reconciling.reconcile(rental, going_on)
-            try:
-                yield rental
-            finally:
-                if rental.facts != before or self._looks.cost_is_due(rental):
-                    archive.publish(rental)
-
-    def _rental(self, journal: Journal, run: RunDirectory, job: Job) -> Rental:
-        rental = Rental(
-            self.provider, journal, self.clock, run, job, self.options, self._looks.agent, self.say, self._random,
-            owner_of(self.store), archive.token(journal), self._streams,
-        )  # fmt: skip
-        rental.changed = archive.publish
-        return rental
+        return survey.owned(self)
 
     def _drive(self, rental: Rental, until: frozenset[State] = frozenset(), raising: bool = True) -> None:
         """Go on under the guard of signals, then say by an error what a person must know."""
@@ -241,15 +165,3 @@ class RentedBackend:
         with self.opened(receipt.run_id) as rental:
             starting.again(rental, purpose)
             self._drive(rental, until=frozenset({goal, State.FINISHED}))
-
-    def glance(self, rental: Rental) -> None:
-        """Look whether a running job still runs and may, without bringing anything home."""
-        self._looks.glance(rental)
-
-    def close(self) -> None:
-        """Give up the connections to machines; the rentals themselves go on."""
-        self._looks.close()
-
-    def facts(self, run_id: str) -> Facts:
-        """What the journal says, without looking at anything else."""
-        return fold(self.journal(run_id).records())
