@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
     from lab.contracts import LoopContext
     from lab.training.batch import MicroBatch
+
+logger = logging.getLogger(__name__)
+REPEATS = (
+    "an evaluation of %d batches of %d tokens sees validation documents twice: "
+    "raise data.validation_tokens or lower evaluate.batches"
+)
 
 
 class PretrainLoop:
@@ -53,6 +60,7 @@ class PretrainLoop:
         self.parameters = list(self.model.parameters())
         self.optimizer = optimizer.adamw(self.model, sections.optimizer)
         self.step = 0
+        self._told_of_repeats = False
         self._note_facts()
 
     def steps(self) -> Iterator[Step]:
@@ -100,6 +108,9 @@ class PretrainLoop:
         split, context = self.cache.split("validation"), self.sections.data.context
         sampler = Sampler(split, context=context, capacity=section.tokens, shuffle=False)
         packed = [sampler.next_batch() for _ in range(section.batches)]
+        if sampler.epoch and not self._told_of_repeats:
+            self._told_of_repeats = True
+            logger.warning(REPEATS, section.batches, section.tokens)
         token_bytes = self.cache.token_bytes()
         loss, targets, tokens, text_bytes = 0.0, 0, 0, 0
         with torch.no_grad():

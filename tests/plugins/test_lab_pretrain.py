@@ -232,6 +232,16 @@ def test_every_evaluation_sees_the_same_inputs_and_disturbs_nothing(tokens):
     assert evaluated.weights() == plain.weights()
 
 
+@pytest.mark.parametrize(("batches", "told"), [(2, 0), (3, 1)])
+def test_an_evaluation_that_is_larger_than_its_split_says_so_once(tmp_path, caplog, batches, told):
+    folder, data = documents_of(tmp_path, "validation", 7, 6, context=6)
+    training = loop(folder, data=data, evaluate={"every": 1, "batches": batches, "tokens": 6})
+
+    assert [training.evaluate().batches, training.evaluate().batches] == [batches, batches]
+
+    assert caplog.text.count(f"an evaluation of {batches} batches of 6 tokens sees validation documents twice") == told
+
+
 def test_evaluated_bytes_are_those_that_the_targets_spell(tmp_path):
     folder, data = documents_of(tmp_path, "validation", 7, 3, context=6)
 
