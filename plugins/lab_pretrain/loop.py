@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 REPEATS = (
-    "an evaluation of %d batches of %d tokens sees validation documents twice: "
+    "an evaluation of %d batches of %d tokens sees validation documents more than once: "
     "raise data.validation_tokens or lower evaluate.batches"
 )
 

@@ -322,6 +322,24 @@ def test_what_would_not_be_read_again_is_not_written(tmp_path, value):
     assert len(list(read_lines(lines))) == 1
 
 
+def test_what_is_larger_than_would_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("lab.runs.records._LARGEST_RECORD_BYTES", 400)
+    monkeypatch.setattr(regular, "LONGEST_LINE_BYTES", 64)
+    record, lines = tmp_path / "record.json", tmp_path / "lines.jsonl"
+    largest, longest = {"value": "x" * (400 - 18)}, {"value": "x" * (64 - 13)}
+    write_json(record, largest)
+    append_line(lines, longest)
+    assert (record.stat().st_size, lines.stat().st_size) == (400, 64)
+
+    with pytest.raises(LabError, match=r"record\.json: cannot be recorded: 401 bytes, and at most 400 are read"):
+        write_json(record, {"value": largest["value"] + "x"})
+    with pytest.raises(LabError, match=r"lines\.jsonl: cannot be recorded: 65 bytes, and at most 64 are read"):
+        append_line(lines, {"value": longest["value"] + "x"})
+
+    assert read_json(record) == largest
+    assert list(read_lines(lines)) == [longest]
+
+
 def test_a_line_that_is_nested_too_deeply_is_torn_and_costs_no_other(tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"loss": "NaN", "deep": ' + "[" * 150 + "]" * 150 + '}\n{"step": 2}\n')

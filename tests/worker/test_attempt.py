@@ -499,8 +499,8 @@ def test_a_note_that_no_record_can_hold_is_refused_where_it_is_made(here):
     worker = Attempt(tiny_run(here), Stop())
     worker.said.note("flops", {"formula": "6 P T"})
 
-    for value in (10**300, json.loads("[" * 100 + "]" * 100), {1, 2}):
-        with pytest.raises((ValueError, TypeError), match=r"300 digits|100 deep|not JSON serializable"):
+    for value in (10**300, json.loads("[" * 100 + "]" * 100), {1, 2}, "x" * (1 << 24)):
+        with pytest.raises((ValueError, TypeError), match=r"300 digits|100 deep|not JSON|16,777,218 bytes"):
             worker.said.note("odd", value)
 
     assert worker.said.notes["flops"] == {"formula": "6 P T"}

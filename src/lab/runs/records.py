@@ -27,8 +27,7 @@ def write_json(path: Path, record: Mapping[str, object]) -> None:
 
     Raises `LabError` when the disk refuses, or for a record that would not be read again, and keeps the old one.
     """
-    text = _text(path, record, indent=2, ensure_ascii=False)
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    write_bytes(path, _spelled(path, record, _LARGEST_RECORD_BYTES, indent=2, ensure_ascii=False))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -82,7 +81,7 @@ def append_line(path: Path, record: Mapping[str, object]) -> None:
 
     When the disk is full, or the line would not be read again, the file is left as it was, and that is a `LabError`.
     """
-    line = _text(path, record, separators=(",", ":")).encode()
+    line = _spelled(path, record, regular.LONGEST_LINE_BYTES, separators=(",", ":"))
     try:
         handle = regular.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
@@ -177,11 +176,15 @@ def sweep(folder: Path) -> None:
             leftover.unlink()
 
 
-def _text(path: Path, record: Mapping[str, object], **style: Any) -> str:
+def _spelled(path: Path, record: Mapping[str, object], most_bytes: int, **style: Any) -> bytes:
     try:
-        return json.dumps(spelled(record), allow_nan=False, **style) + "\n"
+        text = json.dumps(spelled(record), allow_nan=False, **style) + "\n"
     except ValueError as error:
         raise LabError(f"{path}: cannot be recorded: {error}") from error
+    content = text.encode("utf-8", "backslashreplace")
+    if len(content) > most_bytes:
+        raise LabError(f"{path}: cannot be recorded: {len(content):,} bytes, and at most {most_bytes:,} are read")
+    return content
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from lab.data.cache import read_manifest
 from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
 from lab.plugins import blame, chosen, load
-from lab.runs import records
+from lab.runs import records, regular
 from lab.runs.spelling import spelled
 from lab.settings import read_settings
 from lab.worker.imports import Imports
@@ -79,7 +79,10 @@ class Said:
     def note(self, key: str, value: object) -> None:
         """Remember a fact; it must be plain JSON. Raises `ValueError` or `TypeError` for what no record can hold."""
         spelled({"notes": {key: value}})
-        self.notes[key] = json.loads(json.dumps(value))
+        text = json.dumps(value)
+        if len(text) > regular.LONGEST_LINE_BYTES:
+            raise ValueError(f"a fact has {len(text):,} bytes, more than one line of a record may have")
+        self.notes[key] = json.loads(text)
 
 
 def experiment_of(run: RunDirectory) -> tuple[Experiment, Train]:
