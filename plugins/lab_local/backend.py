@@ -83,7 +83,8 @@ class LocalBackend:
         """Everything is home already; name what should be there and is not."""
         expected = [f"logs/{stage}.log" for stage in _started_stages(run)]
         expected += [str(line["path"]) for line in records.read_lines(run.artifacts) if "path" in line]
-        return [f"{name}: it is not there" for name in expected if not (run.path / name).exists()]
+        absent = [name for name in expected if not (run.path / name).is_file()]
+        return [f"{name}: {'it is no file' if (run.path / name).exists() else 'it is not there'}" for name in absent]
 
     def stop(self, receipt: Receipt) -> None:
         """Ask the running stage to finish its step, save and exit."""

@@ -232,9 +232,11 @@ def test_what_runs_here_is_owned_until_it_has_ended(submit):
 def test_a_result_that_was_announced_and_is_not_there_is_named(submit):
     job = submit(("train", "true"))
     job.finish()
-    records.append_line(job.run.artifacts, {"path": "gone.svg", "kind": "figure", "title": "x"})
+    (job.run.path / "folder").mkdir()
+    for path in ("gone.svg", "folder"):
+        records.append_line(job.run.artifacts, {"path": path, "kind": "figure", "title": "x"})
 
-    assert job.backend.fetch(job.receipt, job.run) == ["gone.svg: it is not there"]
+    assert job.backend.fetch(job.receipt, job.run) == ["gone.svg: it is not there", "folder: it is no file"]
 
 
 def test_a_local_run_has_no_machine_to_start(submit):

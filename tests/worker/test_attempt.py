@@ -495,6 +495,18 @@ def test_artifacts_are_recorded_once_and_only_from_the_run_directory(here, tmp_p
     assert list(records.read_lines(run.artifacts)) == [{"path": "figure.png", "kind": "figure", "title": "A figure"}]
 
 
+def test_an_artifact_of_a_kind_that_no_report_knows_is_kept_as_a_file(here, caplog):
+    run = tiny_run(here)
+    worker = Attempt(run, Stop())
+    (run.path / "weights.bin").write_bytes(b"x")
+
+    worker.said.add_artifact(str(run.path / "weights.bin"), "weights", 7)
+    worker.said.add_artifact(run.path / "weights.bin", None, "7")
+
+    assert list(records.read_lines(run.artifacts)) == [{"path": "weights.bin", "kind": "file", "title": "7"}]
+    assert "weights.bin: no kind of artifact is 'weights': kept as a file, not shown" in caplog.text
+
+
 def test_a_note_that_no_record_can_hold_is_refused_where_it_is_made(here):
     worker = Attempt(tiny_run(here), Stop())
     worker.said.note("flops", {"formula": "6 P T"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lab.conformance import require
-from lab.contracts import LoopContext
+from lab.contracts import ARTIFACT_KINDS, LoopContext
 from lab.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class Heard:
     def add_artifact(self, path: Path, kind: str, title: str) -> None:
         """An artifact must be a file that exists, of a kind that reports know, with a title."""
         require(path.is_file(), f"add_artifact({path.name!r}): there is no such file")
-        kinds = ("figure", "json", "table", "file", "trace", "snapshot")
-        require(kind in kinds, f"add_artifact({path.name!r}): {kind!r} is none of {', '.join(kinds)}")
+        known = ", ".join(ARTIFACT_KINDS)
+        require(kind in ARTIFACT_KINDS, f"add_artifact({path.name!r}): {kind!r} is none of {known}")
         require(title.strip(), f"add_artifact({path.name!r}): the title is empty")
         self.artifacts.append((path, kind, title))
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from lab.contracts.attention import Attention, Plan
 from lab.contracts.backend import Backend, JobState, LogLine, Quote, Receipt, Resource, Talks, Unquoted
-from lab.contracts.loop import Evaluation, Loop, LoopContext, Step
+from lab.contracts.loop import ARTIFACT_KINDS, Evaluation, Loop, LoopContext, Step
 from lab.contracts.loss import Loss
 from lab.contracts.observer import EVENTS, Observer
 from lab.contracts.source import Document, Published, Source
 from lab.contracts.tracker import Tracker
 
 __all__ = [
+    "ARTIFACT_KINDS",
     "EVENTS",
     "Attention",
     "Backend",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lab.contracts.loss import Loss
     from lab.experiment import Experiment
 
+ARTIFACT_KINDS = ("figure", "json", "table", "file", "trace", "snapshot")
+"""What reports know how to treat; a trace and a snapshot are named with the viewer that opens them."""
+
 
 @dataclass(frozen=True)
 class LoopContext:
@@ -37,7 +40,8 @@ class LoopContext:
     add_artifact: Callable[[Path, str, str], None]
     """`add_artifact(path, kind, title)`: a file for the report, shown as its kind says.
 
-    "figure" is a picture, "json" a record, "table" a CSV file or a record, and "file" is kept and not shown.
+    "figure" is a picture, "json" a record, "table" a CSV file or a record, and "file" is kept and not shown. The kinds
+    are `ARTIFACT_KINDS`; a file of any other kind is kept as "file", and the log says so.
     """
     note: Callable[[str, object], None]
     """`note(key, value)`: a fact for environment.json that only the loop knows, such as the kernels in use."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from lab.lingering import exit_soon
 from lab.worker.command import run_command
 from lab.worker.stop import Stop
 
@@ -25,4 +25,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_soon(main())

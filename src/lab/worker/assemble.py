@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from pydantic import ValidationError
 
-from lab.contracts import LoopContext
+from lab.contracts import ARTIFACT_KINDS, LoopContext
 from lab.contracts.loss import CROSS_ENTROPY
 from lab.data.cache import read_manifest
 from lab.errors import LabError, UsageError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lab.plugins import Plugins
     from lab.runs.directory import RunDirectory
     from lab.worker.phases import Phases
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,16 @@ class Said:
     notes: dict[str, object] = field(default_factory=dict)
 
     def add_artifact(self, path: Path, kind: str, title: str) -> None:
-        """Record a file of the run directory once."""
+        """Record a file of the run directory once; one of a kind that no report knows is kept as a "file"."""
+        path = Path(path)
         try:
             name = path.resolve().relative_to(self.run.path.resolve()).as_posix()
         except ValueError:
             raise LabError(f"{path}: an artifact must lie in the run directory {self.run.path}.") from None
-        line = {"path": name, "kind": kind, "title": title}
+        if kind not in ARTIFACT_KINDS:
+            logger.warning("%s: no kind of artifact is %r: kept as a file, not shown", name, kind)
+            kind = "file"
+        line = {"path": name, "kind": kind, "title": str(title)}
         if line not in list(records.read_lines(self.run.artifacts)):
             records.append_line(self.run.artifacts, line)
 

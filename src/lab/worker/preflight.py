@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import TYPE_CHECKING
 
 from lab.errors import LabError
+from lab.lingering import exit_soon
 from lab.plugins.loading import owned
 from lab.worker.command import run_command
 
@@ -47,4 +47,4 @@ def _checked(parts: Parts) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command("Check the kernels of the run whose directory is RUN.", preflight))
+    exit_soon(run_command("Check the kernels of the run whose directory is RUN.", preflight))
