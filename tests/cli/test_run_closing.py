@@ -66,6 +66,20 @@ def test_a_loss_of_one_step_went_nowhere(steps, told):
     assert [(value, meaning) for name, value, meaning in run_closing.figures_of(summary) if name == "loss"] == [told]
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "told"),
+    [
+        ("completed", "the loop ended after 1 of 4 steps", "the loop ended after 1 of 4 steps"),
+        ("completed", "", None),
+        ("failed", "RuntimeError: x", None),  # told above, as the run's reason
+    ],
+)
+def test_a_loop_that_ended_early_is_told_of_a_run_that_completed(status, reason, told):
+    rows = {name: value for name, value, _ in run_closing.figures_of({"status": status, "reason": reason})}
+
+    assert rows.get("ended early") == told
+
+
 @pytest.mark.parametrize(("percent", "told"), [(61.4, "61 %"), (24.9, ""), (None, ""), ("x", "")])
 def test_a_machine_that_others_kept_busy_is_told_beside_the_speed(percent, told):
     rows = {name: value for name, value, _ in run_closing.figures_of({"measured": {"others_percent": percent}})}

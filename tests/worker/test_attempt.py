@@ -435,6 +435,30 @@ def test_weights_that_are_no_numbers_replace_no_checkpoint(here, install_plugin)
     assert [line["step"] for line in metric_lines(run)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(
+    ("good", "odd", "told"),
+    [
+        ("loss=torch.tensor(1.0)", "loss=1.0", "step 1: loss: "),
+        ('return {"step": self.step, "model": {"layer": [self.weight]}}', "return None", "state_dict(): "),
+        ("def weights(self): return None", "def weights(self): return 5", "weights(): "),
+    ],
+)
+def test_what_a_loop_hands_over_is_told_by_its_plugin_where_it_is_not_the_contracts(
+    here, install_plugin, good, odd, told
+):
+    assert good in ASTRAY
+    install_plugin("astray", ASTRAY.replace(good, odd), version="2.0")
+    parts = dict.fromkeys(("attention", "loss", "data", "model", "batch", "optimizer", "evaluate"))
+    run = tiny_run(here, tiny_experiment(loop="astray", checkpoint={"every": 1}, **parts))
+
+    with pytest.raises(LabError) as refused:
+        attempt(run)
+
+    assert refused.value.what.startswith(f"{told}the loop 'astray' of plugin astray (lab-astray 2.0) gives ")
+    assert refused.value.do == "Reinstall or report lab-astray, or choose another."
+    assert not run.checkpoint.exists()
+
+
 @pytest.mark.parametrize("where", ["at its top", "when the run begins"])
 def test_a_library_that_only_an_observer_imports_is_recorded_as_that(here, install_plugin, monkeypatch, where):
     top, later = ("import drawing", "pass") if where == "at its top" else ("", "import drawing")

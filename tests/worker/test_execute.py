@@ -13,6 +13,7 @@ from lab.runs import records, summary
 from lab.runs.directory import RunDirectory
 from lab.worker.clock import WallClock
 from lab.worker.execute import Execution, Position
+from lab.worker.handed import Handed
 from lab.worker.observers import Observers
 from lab.worker.phases import Phases
 from lab.worker.schedule import Schedule
@@ -85,6 +86,7 @@ class World:
         return Execution(
             loop=loop, schedule=schedule, observers=observers, phases=Phases(observers), save=self.save,
             clock=WallClock(self.time), metrics=self.run.metrics, stop=self.stop, position=Position(start, 0),
+            handed=Handed("the loop 'fake' of plugin fake"),
         ).run()  # fmt: skip
 
     def save(self, position):
@@ -306,6 +308,7 @@ def test_a_phase_that_is_open_at_a_yield_is_refused(world):
         Execution(
             loop=Leaving(world.time, []), schedule=Schedule(1), observers=observers, phases=phases, save=print,
             stop=world.stop, clock=WallClock(world.time), metrics=world.run.metrics, position=Position(),
+            handed=Handed(),
         ).run()  # fmt: skip
 
 
@@ -327,3 +330,55 @@ def test_targets_add_up_over_steps_and_further_values_are_on_the_line(world):
 
     assert [line["targets_total"] for line in world.lines()] == [1000, 2000]
     assert [line["entropy"] for line in world.lines()] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["step", "loss", "targets_total", "warmup", "kind"])
+def test_a_value_does_not_take_the_place_of_what_the_line_has(world, name):
+    class Valued(FakeLoop):
+        def steps(self):
+            yield Step(torch.tensor(1.0), 1, values={name: 99.0})
+
+    with pytest.raises(LabError, match=rf"step 1: a name in values: the loop 'fake' of plugin fake gives '{name}'"):
+        world.execute(Valued(world.time, [1.0]), Schedule(1))
+
+    assert world.lines() == []
+
+
+class Yields(FakeLoop):
+    """Yields one good step and then `odd`."""
+
+    def __init__(self, time, odd):
+        super().__init__(time, [1.0])
+        self.odd = odd
+
+    def steps(self):
+        yield from super().steps()
+        yield self.odd
+
+
+@pytest.mark.parametrize("odd", [None, 0, (torch.tensor(1.0), 1), "Step"])
+def test_what_is_no_step_is_refused_and_not_taken_for_the_end(world, odd):
+    with pytest.raises(LabError, match=r"^step 2: the loop 'fake' of plugin fake gives .+, and a Step belongs there"):
+        world.execute(Yields(world.time, odd), Schedule(4))
+
+    assert [line["step"] for line in world.lines()] == [1]
+
+
+def test_steps_that_are_a_list_are_refused(world):
+    class Listed(FakeLoop):
+        def steps(self):
+            return [Step(torch.tensor(1.0), 1)]
+
+    with pytest.raises(LabError, match=r"steps\(\): the loop .+ \(list\), and an iterator of Step belongs there"):
+        world.execute(Listed(world.time, []), Schedule(1))
+
+
+def test_an_evaluation_that_is_none_of_its_kind_is_refused(world):
+    class Evaluated(FakeLoop):
+        def evaluate(self):
+            return 3.0
+
+    with pytest.raises(
+        LabError, match=r"^the evaluation after step 1: .+ gives 3\.0 \(float\), and an Evaluation or None"
+    ):
+        world.execute(Evaluated(world.time, [1.0]), Schedule(1, evaluate_every=1))

@@ -90,6 +90,8 @@ def figures_of(summary: Record | None) -> Iterator[tuple[str, str, str]]:
         yield from _speed(measured)
     if isinstance(summary.get("elapsed_seconds"), (int, float)):
         yield "elapsed", duration(summary["elapsed_seconds"]), "in the worker, evaluation and saving included"
+    if summary.get("status") == "completed" and summary.get("reason"):
+        yield "ended early", str(summary["reason"]), ""
     if summary.get("rebuilt"):
         yield "summary", "rebuilt from the metrics", "the worker ended before it could write one"
 

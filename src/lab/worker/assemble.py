@@ -17,9 +17,11 @@ from lab.data.cache import read_manifest
 from lab.errors import LabError, UsageError
 from lab.experiment import Experiment
 from lab.plugins import blame, chosen, load
+from lab.plugins.loading import owned, report
 from lab.runs import records, regular
 from lab.runs.spelling import spelled
 from lab.settings import read_settings
+from lab.worker.handed import Handed
 from lab.worker.imports import Imports
 from lab.worker.observers import Observers
 
@@ -145,6 +147,13 @@ def loop_of(parts: Parts, run: RunDirectory, said: Said, phases: Phases) -> Loop
     )
     loop: Loop = parts.plugins.resolve("loop", choice.name)(context)
     return loop
+
+
+def handed_by(parts: Parts) -> Handed:
+    """What checks all that the experiment's loop hands over, and names its plugin."""
+    assert parts.experiment.loop is not None
+    plugin, part = parts.plugins.find("loop", parts.experiment.loop.name)
+    return Handed(owned("loop", plugin, part), report(plugin))
 
 
 def tokens_of(run: RunDirectory) -> Path:

@@ -48,8 +48,9 @@ class Attempt:
         steps, device = self.parts.train.steps, self.parts.device
         logger.info("building the loop on %s; the first of its %d steps takes longest", device, steps)
         self.loop: Loop = assemble.loop_of(self.parts, run, self.said, self.phases)
+        self.handed = assemble.handed_by(self.parts)
         self.fingerprints = {
-            "weights_initial": self.loop.weights(),
+            "weights_initial": self.handed.weights(self.loop.weights()),
             "scope": fingerprint.scope(self.parts.train.warmup_steps, self.observers.observed_steps, self.clock.timer),
         }
         self.position = self._begin(saved)
@@ -100,10 +101,12 @@ class Attempt:
             save=self._save,
             stop=self.stop,
             position=self.position,
+            handed=self.handed,
         )
 
     def _save(self, position: Position) -> None:
-        resume.save(self.run, self.parts.experiment, self.loop, position, self.elapsed_seconds)
+        held = self.handed.state(self.loop.state_dict())
+        resume.save(self.run, self.parts.experiment, held, position, self.elapsed_seconds)
 
     def _write_environment(self) -> None:
         if self.observers.switched_off:
@@ -116,6 +119,6 @@ class Attempt:
         records.write_json(self.run.environment, record)
 
     def _write_summary(self, status: str, reason: str) -> None:
-        final = self.loop.weights() if status != "failed" else None
+        final = self.handed.weights(self.loop.weights()) if status != "failed" else None
         record = summary.summarise(self.run, status, reason, weights_final=final, elapsed_seconds=self.elapsed_seconds)
         records.write_json(self.run.summary, record)

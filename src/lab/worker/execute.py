@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
     from lab.contracts import Loop, Step
     from lab.worker.clock import Clock, Lap
+    from lab.worker.handed import Handed
     from lab.worker.observers import Observers
     from lab.worker.phases import Phases
     from lab.worker.schedule import Schedule
     from lab.worker.stop import Stop
 
 logger = logging.getLogger(__name__)
+_NO_MORE = object()
 
 
 @dataclass
@@ -67,10 +69,12 @@ class Execution:
         save: Callable[[Position], None],
         stop: Stop,
         position: Position,
+        handed: Handed,
     ) -> None:
         self.loop, self.schedule, self.observers, self.phases = loop, schedule, observers, phases
         self.clock, self.metrics, self.save, self.stop = clock, metrics, save, stop
         self.position = position
+        self.handed = handed
         self._first = position.step
         self._saved = position.step
         self._pending: Pulled | None = None
@@ -85,7 +89,7 @@ class Execution:
         """Execute until the last step, the end of the data or the wish to stop; return "" or why it ended early."""
         if self._first == 0:
             self._evaluate_if_due(0)
-        steps = self.loop.steps()
+        steps = self.handed.steps(self.loop.steps())
         try:
             return self._execute(steps)
         finally:
@@ -129,10 +133,13 @@ class Execution:
         self.observers.step_started(number)
         self.phases.step = number
         self.clock.start()
-        step = next(steps, None)
+        step = next(steps, _NO_MORE)
         lap = self.clock.stop()
         self.phases.require_closed()
-        return None if step is None else Pulled(number, step, lap, Numbers(step))
+        if step is _NO_MORE:
+            return None
+        checked = self.handed.step(number, step)
+        return Pulled(number, checked, lap, Numbers(checked))
 
     def _settle(self) -> None:
         """Read the pending step, write its line, tell the observers; stop the run when its numbers are not finite."""
@@ -151,8 +158,7 @@ class Execution:
         step, number, numbers = pulled.step, pulled.number, pulled.numbers
         seconds = pulled.lap.seconds()
         self.position.targets += step.targets
-        return {
-            **numbers.values(),
+        line = {
             "kind": "step",
             "step": number,
             "time": time.time(),
@@ -174,13 +180,14 @@ class Execution:
             "reserved_bytes": pulled.lap.reserved_bytes,
             **self._load.read(),
         }
+        return {**self.handed.new(number, numbers.values(), line), **line}
 
     def _evaluate_if_due(self, step: int) -> None:
         if not self.schedule.evaluates(step):
             return
         self.clock.synchronise()
         started = time.perf_counter()
-        evaluation = self.loop.evaluate()
+        evaluation = self.handed.evaluation(step, self.loop.evaluate())
         if evaluation is None:
             return
         records.append_line(

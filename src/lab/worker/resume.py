@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def save(run: RunDirectory, experiment: Experiment, loop: Loop, position: Position, elapsed_seconds: float) -> None:
-    """Replace the run's checkpoint by one of the whole step at `position`, unless that would lose the last good one."""
-    held = loop.state_dict()
+def save(
+    run: RunDirectory, experiment: Experiment, held: dict[str, object], position: Position, elapsed_seconds: float
+) -> None:
+    """Replace the run's checkpoint by one of the whole step at `position`, unless that would lose the last good one.
+
+    `held` is the loop's own state.
+    """
     checkpoint.check_state(held, position.step)
     state = {
         "schema": 1,
